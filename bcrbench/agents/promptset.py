@@ -1,0 +1,112 @@
+"""Prompt sets: the wording of a task's agents, read from YAML and checked field by field (decision 22).
+
+A user prompt is `user` + (for an agent that hears others) `peers_intro` + one `peer` block each + `peers_outro`,
+then `user_end`. `user` must hold {question} once; a `peer` must hold {output} once and may hold {id} and {role}.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from bcrbench.errors import UserError
+
+
+class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One role's wording. Empty `peers_*` and `peer` fall back to the set's own."""
+
+    role: str
+    system: str
+    user: str
+    few_shot: str = ""
+    assistant: str = ""
+    user_end: str | None = None
+    peers_intro: str | None = None
+    peer: str | None = None
+    peers_outro: str | None = None
+
+
+class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All roles of a task: `workers` in cycle order and the deciding node's `decision`."""
+
+    name: str
+    version: int
+    question_prefix: str  # stands before a question when that is prefilled alone (kvcomm.md 1.5)
+    workers: list[RolePrompt]
+    decision: RolePrompt
+    peers_intro: str = ""
+    peer: str = "{output}\n"
+    peers_outro: str = ""
+    user_end: str = ""
+
+    def role(self, name: str) -> RolePrompt:
+        """The wording of a role; workers first, then the deciding node's."""
+        for prompt in [*self.workers, self.decision]:
+            if prompt.role == name:
+                return prompt
+        from bcrbench.errors import unknown
+
+        raise unknown("role", name, [w.role for w in self.workers] + [self.decision.role])
+
+    def worker_roles(self) -> list[str]:
+        """The workers' roles in cycle order."""
+        return [worker.role for worker in self.workers]
+
+    def user_text(self, agent_role: str, heard: list[tuple[str, str]], question: str, outputs: dict[str, str]) -> str:
+        """The user turn of an agent. `heard` lists (id, role) of its predecessors; `outputs` maps ids to texts.
+
+        Used with placeholders for question and outputs to get the template, so only exact tokens are replaced:
+        braces elsewhere in a few-shot text stay as they are.
+        """
+        prompt = self.role(agent_role)
+        text = prompt.user.replace("{few_shot}", prompt.few_shot).replace("{question}", question)
+        if heard:
+            text += _pick(prompt.peers_intro, self.peers_intro)
+            for peer_id, peer_role in heard:
+                block = _pick(prompt.peer, self.peer).replace("{id}", peer_id).replace("{role}", peer_role)
+                text += block.replace("{output}", outputs[peer_id])
+            text += _pick(prompt.peers_outro, self.peers_outro)
+        return text + _pick(prompt.user_end, self.user_end)
+
+
+def _pick(own: str | None, shared: str) -> str:
+    return shared if own is None else own
+
+
+def load_prompts(path: Path | str) -> PromptSet:
+    """Read a prompt set. Raises UserError naming file, role and field."""
+    path = Path(path)
+    try:
+        raw: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"prompts {path}: cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"prompts {path}: not YAML ({' '.join(str(error).split())})") from error
+    try:
+        prompts = msgspec.convert(raw, PromptSet)
+    except msgspec.ValidationError as error:
+        raise UserError(f"prompts {path}: {error}") from error
+    _check(path, prompts)
+    return prompts
+
+
+def _check(path: Path, prompts: PromptSet) -> None:
+    if not prompts.workers:
+        raise UserError(f"prompts {path}: field 'workers' is empty, expected at least one role")
+    roles = [p.role for p in [*prompts.workers, prompts.decision]]
+    for role in roles:
+        if roles.count(role) > 1:
+            raise UserError(f"prompts {path}: role {role!r} is given {roles.count(role)} times, expected once")
+    for prompt in [*prompts.workers, prompts.decision]:
+        where = f"prompts {path}, role {prompt.role!r}"
+        if prompt.user.count("{question}") != 1:
+            raise UserError(f"{where}: field 'user' holds {{question}} {prompt.user.count('{question}')} times, expected once")
+        peer = _pick(prompt.peer, prompts.peer)
+        if peer.count("{output}") != 1:
+            raise UserError(f"{where}: field 'peer' holds {{output}} {peer.count('{output}')} times, expected once")
+        after = peer.split("{output}")[1] + peer.split("{output}")[0]
+        if not after.strip():
+            raise UserError(f"{where}: field 'peer' needs text around {{output}}: adjacent segments share no boundary")

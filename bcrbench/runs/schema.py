@@ -1,0 +1,155 @@
+"""The run log's records (DESIGN 6), field by field; `docs/log-schema.md` explains each one.
+
+Every line of a log is one of these, told apart by its `record` key. Unknown keys are an error on reading, so a log
+of a newer schema is refused rather than half understood. No torch here: statistics read logs without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Served = Literal["dense", "reuse"]
+Status = Literal["complete", "cancelled", "failed"]
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A record part without unknown keys."""
+
+
+class Gate(Strict):
+    """The gate's decision on one shared segment (paper Eq. 2)."""
+
+    segment: str
+    rows: int  # length of the candidate
+    anchors: int  # pool size for this segment
+    available: int  # anchors at least as long as the candidate
+    decision: Literal["new", "sharable"]
+    why: str  # "pool", "length", "entropy", "forced", or "ok"
+    entropy: float | None = None  # bits
+    limit: float | None = None  # gamma * log2(available), bits
+    distances: list[float] | None = None  # L2 over all layers, heads and rows, in pool order of the available
+
+
+class Rows(Strict):
+    """Rows of the served cache by provenance, and what a repair chose."""
+
+    cached: int  # M, the rows that generation starts from
+    exact: int
+    predicted: int
+    selected: int = 0
+    recomputed: int = 0
+    transplanted: int = 0
+    selected_exact: int = 0  # selected rows that were exact already
+
+
+class Stages(Strict):
+    """Milliseconds per stage of a call; device-synchronised. A stage that did not happen is 0."""
+
+    base: float = 0.0  # stand-alone prefill of a segment seen for the first time
+    gate: float = 0.0  # matching against the pool
+    assemble: float = 0.0  # rotation, weights, blending into the call's cache
+    draft: float = 0.0
+    select: float = 0.0
+    repair: float = 0.0
+    first_token: float = 0.0  # the pass that gives the first token (a whole prefill when dense)
+    decode: float = 0.0  # the remaining tokens
+    anchor: float = 0.0  # storing deviations in the pool
+    response: float = 0.0  # the teacher-forced pass over the response
+
+
+class Call(Strict):
+    """One agent's prompt and its generation."""
+
+    agent: str
+    role: str
+    served: Served
+    why: str  # reason for how it was served, e.g. "policy", "gate", "new:question,agent_1"
+    prompt_tokens: int
+    prompt_hash: str  # first 16 hex digits of SHA-256 over the ids as little-endian int32
+    prompt_head: list[int]  # first 8 ids
+    prompt_tail: list[int]  # last 8 ids
+    rows: Rows
+    text: str
+    ids: list[int]  # generated ids, the stopping token included; replay feeds them
+    finish: Literal["stop", "length"]
+    ms: Stages
+    ttft_ms: float  # from the call's start to its first token, everything in between included
+    e2e_ms: float  # from the call's start to its end
+    gate: list[Gate] = []
+    text_tokens_equal: bool | None = None  # do merged ids equal the whole text's tokenisation
+    draft_ids: list[int] | None = None
+    selected_spans: list[tuple[int, int]] | None = None  # [start, end) of selected rows
+    gold: str | None = None  # the agent's own gold answer, where the task has one
+    prediction: str | None = None
+    outcome: str | None = None
+
+
+class ItemRecord(Strict, tag_field="record", tag="item"):
+    """One item: everything that one request did."""
+
+    index: int  # position in the run's order
+    id: str
+    item_hash: str
+    gold: str
+    text: str  # the deciding node's answer
+    prediction: str | None
+    outcome: str  # "correct", "wrong" or "error:<kind>"
+    calls: list[Call]
+    wall_s: float
+    pool_hash: str | None = None  # the anchor pool after the item; None for stateless runs
+    rng: list[int] | None = None  # positions of the run's random streams
+
+
+class RunRecord(Strict, tag_field="record", tag="run"):
+    """The first line: what ran, on what, from which code."""
+
+    schema_version: int
+    fingerprint: str  # hash of everything below that can change an outcome
+    condition: str  # canonical condition string
+    task: str
+    cell: dict[str, Any]  # task, model, agents, topology, roles, item set: conditions are compared inside a cell
+    given: dict[str, Any]  # what a person gave (flags, recipe, file)
+    resolved: dict[str, Any]  # what it resolved to, defaults included
+    effective: dict[str, Any]  # parameters read back from the running policy, e.g. gamma
+    model: dict[str, Any]  # spec, id, revision, weights_hash, dtype, kernel, backend
+    tokenizer: dict[str, Any]  # hash, chat_template_hash
+    items: dict[str, Any]  # hash, count, total, order, limit
+    prompts: dict[str, Any]  # name, version, hash, mode
+    grader: dict[str, Any]  # name, version
+    seeds: dict[str, Any]
+    packages: dict[str, str]
+    code: dict[str, Any]  # version, commit, dirty
+    device: dict[str, Any]  # kind, name, threads
+    host: dict[str, Any]
+    started: str  # ISO 8601, UTC
+    stateful: bool
+
+
+class GradeRecord(Strict, tag_field="record", tag="grade"):
+    """A grading appended later."""
+
+    id: str
+    grader: str
+    grader_version: int
+    prediction: str | None
+    outcome: str
+
+
+class EndRecord(Strict, tag_field="record", tag="end"):
+    """The last line of a run that ended by itself. A log without one was killed."""
+
+    status: Status
+    items: int
+    correct: int
+    calls: int
+    reused: int
+    new_tokens: int
+    wall_s: float  # sum over the items' wall times, so that it covers every session of a resumed run
+    why: str = ""
+
+
+Record = RunRecord | ItemRecord | GradeRecord | EndRecord
