@@ -1,0 +1,159 @@
+"""From wording to ids: a call's prompt as fixed and shared segments (DESIGN 1; kvcomm.md 1.5).
+
+A template is rendered once per agent through the chat template with a marker in the place of every shared segment.
+Each fixed text piece is tokenised on its own, and a call's ids are the concatenation of fixed and shared pieces, so
+that a segment's ids never depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
+
+from bcrbench.agents.graph import Agent
+from bcrbench.agents.promptset import PromptSet
+from bcrbench.errors import UserError
+
+QUESTION = "question"
+# Private-use characters cannot occur in wording, and no chat template trims them away.
+_OPEN, _SHUT = "\ue000", "\ue001"
+_MARKER = re.compile(f"{_OPEN}([a-z]+(?:_[0-9]+)?){_SHUT}")
+
+
+def response_name(agent_id: str) -> str:
+    """The shared segment that holds an agent's output."""
+    return f"agent_{agent_id}"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A contiguous span [start, end) of a call's prompt; `name` is the placeholder's, or fixed_0, fixed_1, ..."""
+
+    name: str
+    shared: bool
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """Tokens in the span."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A call's ids and how they divide into segments: fixed_0, shared, fixed_1, shared, fixed_2, ..."""
+
+    ids: list[int]
+    segments: list[Segment]
+
+    def shared(self) -> list[Segment]:
+        """The shared segments in order."""
+        return [segment for segment in self.segments if segment.shared]
+
+    def fixed(self) -> list[Segment]:
+        """The fixed segments in order."""
+        return [segment for segment in self.segments if not segment.shared]
+
+
+@dataclass(frozen=True)
+class Template:
+    """An agent's fixed pieces, as texts and ids, and the names of the shared segments between them.
+
+    `standins[i]` are the ids of the literal that stands for shared segment i when the fixed pieces are prefilled
+    without content (`base=header`): the release uses the text of a Python set of the placeholder's name.
+    """
+
+    agent: Agent
+    texts: list[str]
+    fixed: list[list[int]]
+    names: list[str]
+    standins: list[list[int]]
+
+    def assemble(self, contents: Mapping[str, Sequence[int]]) -> Prompt:
+        """The call's prompt with the given ids in the shared segments."""
+        return _join(self.fixed, self.names, [list(contents[name]) for name in self.names])
+
+    def hollow(self) -> Prompt:
+        """The template itself, with the stand-ins in the shared segments."""
+        return _join(self.fixed, self.names, self.standins)
+
+    def text(self, contents: Mapping[str, str]) -> str:
+        """The whole text with the given contents."""
+        parts = [self.texts[0]]
+        for name, after in zip(self.names, self.texts[1:], strict=True):
+            parts += [contents[name], after]
+        return "".join(parts)
+
+
+def _join(fixed: list[list[int]], names: list[str], shared: list[list[int]]) -> Prompt:
+    ids = list(fixed[0])
+    segments = [Segment("fixed_0", False, 0, len(ids))]
+    for number, (name, content, after) in enumerate(zip(names, shared, fixed[1:], strict=True), start=1):
+        segments.append(Segment(name, True, len(ids), len(ids) + len(content)))
+        ids += content
+        segments.append(Segment(f"fixed_{number}", False, len(ids), len(ids) + len(after)))
+        ids += after
+    return Prompt(ids, segments)
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Token ids of a text, without special tokens added."""
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def build_template(tokenizer: Any, prompts: PromptSet, agent: Agent, agents: Sequence[Agent]) -> Template:
+    """Render an agent's wording through the chat template and split it at the shared segments.
+
+    Raises UserError when the tokenizer has no chat template, or no fixed text follows a shared segment (KVComm's
+    offsets belong to the fixed segment that follows one).
+    """
+    roles = {other.id: other.role for other in agents}
+    outputs = {peer: f"{_OPEN}{response_name(peer)}{_SHUT}" for peer in agent.hears}
+    heard = [(peer, roles[peer]) for peer in agent.hears]
+    user = prompts.user_text(agent.role, heard, f"{_OPEN}{QUESTION}{_SHUT}", outputs)
+    wording = prompts.role(agent.role)
+    text = render(tokenizer, wording.system, user) + wording.assistant
+    pieces = _MARKER.split(text)
+    texts, names = pieces[::2], pieces[1::2]
+    for name, after in zip(names, texts[1:], strict=True):
+        if not after.strip():
+            raise UserError(f"prompts {prompts.name!r}, role {agent.role!r}: no text follows segment {name!r}")
+    return Template(
+        agent=agent,
+        texts=texts,
+        fixed=[encode(tokenizer, piece) for piece in texts],
+        names=names,
+        standins=[encode(tokenizer, _standin(name)) for name in names],
+    )
+
+
+def _standin(name: str) -> str:
+    inner = "user_question" if name == QUESTION else f"{name}_current"
+    return f"{{'{inner}'}} "
+
+
+def render(tokenizer: Any, system: str, user: str) -> str:
+    """System and user turn through the chat template, ready for the answer."""
+    if not getattr(tokenizer, "chat_template", None):
+        raise UserError("tokenizer has no chat template; expected an instruction-tuned model")
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+
+def question_header(tokenizer: Any) -> str:
+    """What stands before a text that is prefilled alone (`base=header`), as the release builds it (kvcomm.md 1.3).
+
+    For ChatML the release takes the end-of-turn token for the end of the header; that is kept, since the base cache
+    depends on it. Templates of other families give the text before the user's content.
+    """
+    template = tokenizer.chat_template or ""
+    bos = tokenizer.bos_token or ""
+    if "<|start_header_id|>" in template:
+        return f"{bos}<|start_header_id|>user<|end_header_id|>\n"
+    if "<|im_start|>" in template:
+        return f"{bos}<|im_start|>user<|im_end|>\n"
+    mark = f"{_OPEN}{QUESTION}{_SHUT}"
+    text = tokenizer.apply_chat_template([{"role": "user", "content": mark}], tokenize=False)
+    return str(text).split(mark)[0]
