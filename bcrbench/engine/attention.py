@@ -1,0 +1,197 @@
+"""The one place where attention is computed: queries of a row set against the slot cache (DESIGN 3; App. B).
+
+Every row at position p attends to the keys at positions 0..p, whatever the row set. A bottom-right aligned causal
+mask would be wrong for scattered rows (field.md 0.2), so masks come from absolute positions. `Rows` prepares once
+per pass what all layers share.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from bcrbench.registry import Registry
+
+NAME = "bcrbench"  # the name under which transformers finds this attention function
+TILE = 128  # rows a tile; field.md 2.2: 1.15x work at 4096 rows and rho 0.2
+
+
+@dataclass
+class Rows:
+    """The rows of one pass: ascending absolute positions, and the kernel that attends for them.
+
+    `listed` are the positions as a list; `device` is where tensors go.
+    """
+
+    listed: list[int]
+    device: Any
+    kernel: Kernel
+    work: dict[str, Any] = field(default_factory=dict)  # what a kernel prepares once for all layers
+
+    def __post_init__(self) -> None:
+        if not self.listed:
+            raise ValueError("a pass needs at least one row")
+        if any(b <= a for a, b in zip(self.listed, self.listed[1:])):
+            raise ValueError("rows must be given in ascending order, each once")
+
+    @property
+    def start(self) -> int:
+        """Position of the first row."""
+        return self.listed[0]
+
+    @property
+    def end(self) -> int:
+        """One past the position of the last row."""
+        return self.listed[-1] + 1
+
+    @property
+    def contiguous(self) -> bool:
+        """True when the rows are one span."""
+        return self.end - self.start == len(self.listed)
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """Positions [n], int64."""
+        return torch.tensor(self.listed, dtype=torch.int64, device=self.device)
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Maximal runs of rows as index ranges [first, last) into the row set."""
+        cuts = [i for i in range(1, len(self.listed)) if self.listed[i] != self.listed[i - 1] + 1]
+        return list(zip([0, *cuts], [*cuts, len(self.listed)]))
+
+
+Kernel = Callable[[Tensor, Tensor, Tensor, Rows, float], Tensor]
+
+
+def attend(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, scaling: float, **kwargs: Any
+) -> tuple[Tensor, None]:
+    """What transformers calls in every layer: query [1, heads, n, dim], key and value [1, kv_heads, end, dim]."""
+    rows: Rows = kwargs["rows"]
+    out = rows.kernel(query, key, value, rows, scaling)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def register() -> None:
+    """Make the attention function known to transformers; without a mask function no mask is built there."""
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(NAME, attend)
+
+
+def masked(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
+    """The reference: one SDPA call with the explicit mask `key position <= query position`, any row set."""
+    if "mask" not in rows.work:
+        keys = torch.arange(rows.end, device=query.device)
+        rows.work["mask"] = keys[None, :] <= rows.positions[:, None]
+    group = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
+    return scaled_dot_product_attention(query, key, value, attn_mask=rows.work["mask"], scale=scale)
+
+
+def tiles(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
+    """Sorted row tiles, keys cut at each tile's last position, query heads folded into the row axis.
+
+    A whole prompt takes the plain causal call, so that Dense costs what the model's own attention costs.
+    """
+    if rows.start == 0 and rows.contiguous:
+        return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    batch, heads, count, dim = query.shape
+    kv_heads = key.shape[1]
+    group = heads // kv_heads
+    out = torch.empty_like(query)
+    for first, last, end, mask in _tile_masks(rows, group, query.device):
+        tile = query[:, :, first:last].reshape(batch, kv_heads, group * (last - first), dim)
+        done = scaled_dot_product_attention(tile, key[:, :, :end], value[:, :, :end], attn_mask=mask, scale=scale)
+        out[:, :, first:last] = done.view(batch, heads, last - first, dim)
+    return out
+
+
+def _tile_masks(rows: Rows, group: int, device: Any) -> list[tuple[int, int, int, Tensor | None]]:
+    if "tiles" in rows.work:
+        return rows.work["tiles"]
+    made: list[tuple[int, int, int, Tensor | None]] = []
+    for first in range(0, len(rows.listed), TILE):
+        last = min(first + TILE, len(rows.listed))
+        end = rows.listed[last - 1] + 1
+        mask = None
+        if last - first > 1:
+            keys = torch.arange(end, device=device)
+            mask = (keys[None, :] <= rows.positions[first:last, None]).repeat(group, 1)
+        made.append((first, last, end, mask))
+    rows.work["tiles"] = made
+    return made
+
+
+def flex(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
+    """FlexAttention with a block mask made from the positions (CUDA); one launch a layer for any row set."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    if len(rows.listed) == 1:
+        return tiles(query, key, value, rows, scale)
+    if "block_mask" not in rows.work:
+        positions = rows.positions
+
+        def by_position(batch: Tensor, head: Tensor, row: Tensor, column: Tensor) -> Tensor:
+            return column <= positions[row]
+
+        rows.work["block_mask"] = create_block_mask(
+            by_position, None, None, len(rows.listed), rows.end, device=query.device
+        )
+    call = _compiled_flex() if query.is_cuda else flex_attention
+    return call(query, key, value, block_mask=rows.work["block_mask"], scale=scale, enable_gqa=True)
+
+
+_flex: list[Any] = []
+
+
+def _compiled_flex() -> Any:
+    if not _flex:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        _flex.append(torch.compile(flex_attention, dynamic=True))
+    return _flex[0]
+
+
+def flash(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
+    """FlashAttention-2 per contiguous span, keys cut at the span's end (CUDA, extra `gpu`).
+
+    Its causal mask is aligned bottom-right, which is exact for a span that ends where the keys end.
+    """
+    from flash_attn import flash_attn_func
+
+    query, key, value = (tensor.transpose(1, 2) for tensor in (query, key, value))
+    out = torch.empty_like(query)
+    for first, last in rows.spans:
+        end = rows.listed[last - 1] + 1
+        out[:, first:last] = flash_attn_func(
+            query[:, first:last], key[:, :end], value[:, :end], softmax_scale=scale, causal=True
+        )
+    return out.transpose(1, 2)
+
+
+KERNELS: Registry[Kernel] = Registry(
+    "kernel", {"sdpa": masked, "tiles": tiles, "flex": flex, "flash": flash}
+)
+
+
+@contextmanager
+def pinned_backend() -> Iterator[str]:
+    """Keep cuDNN's SDPA out (it rebuilds a plan for every new length: field.md 2.3); yields what is allowed."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    allowed = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with sdpa_kernel(allowed):
+        yield backend_name()
+
+
+def backend_name() -> str:
+    """The SDPA backends that a pass may use, as logged."""
+    return "flash|efficient|math"

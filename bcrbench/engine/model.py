@@ -1,0 +1,296 @@
+"""Loading a model and running rows of a prompt through it (DESIGN 3).
+
+A model is named by hub id (`org/name[@revision]`), local directory, GGUF file, `bundled`, or `random:<shape>`.
+Weights come from safetensors or GGUF only, and no code from a repository is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, Sequence
+
+import torch
+from torch import Tensor
+
+from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend, register
+from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.shapes import SHAPES
+from bcrbench.errors import UserError, unknown
+
+SERVED_TYPES = ("llama", "mistral", "qwen2", "qwen3")
+STATIC_ROPE = ("default", "linear", "llama3", "yarn")
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+_HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where weights and tokenizer come from: a path or hub id, with the GGUF file or the revision."""
+
+    spec: str
+    location: str
+    gguf: str | None = None
+    revision: str | None = None
+    shape: str | None = None
+
+    @property
+    def local(self) -> bool:
+        """True unless a hub id was named."""
+        return self.shape is not None or Path(self.location).exists()
+
+
+@dataclass
+class Runtime:
+    """A loaded model: runs rows against a slot cache. Batch is always 1."""
+
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    dtype: torch.dtype
+    kernel_name: str
+    source: Source
+
+    def __post_init__(self) -> None:
+        config = self.model.config
+        self.layers: int = config.num_hidden_layers
+        self.kv_heads: int = config.num_key_value_heads
+        self.head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
+        self.kernel: Kernel = KERNELS.get(self.kernel_name)
+        parameters = inspect.signature(self.model.forward).parameters
+        # transformers renames the argument (features.md 31); this is the only place that knows both names.
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+
+    def new_cache(self, capacity: int) -> SlotCache:
+        """An empty slot cache of this model's shape."""
+        return SlotCache(self.layers, self.kv_heads, self.head_dim, capacity, self.dtype, self.device)
+
+    @torch.inference_mode()
+    def run(self, ids: Sequence[int], rows: Sequence[int], cache: SlotCache, kernel: Kernel | None = None) -> Tensor:
+        """Run the tokens `ids` at the ascending positions `rows` against the cache; their rows become fresh.
+
+        Returns the logits [vocab] of the last row, float32. The cache's length grows to cover the rows. Prefill is
+        all rows, decode is one, repair is the selected ones (paper App. B, "the recompute path").
+        """
+        plan = Rows(list(rows), self.device, kernel or self.kernel)
+        if len(ids) != len(plan.listed):
+            raise ValueError(f"{len(ids)} ids for {len(plan.listed)} rows")
+        cache.reserve(plan.end)
+        cache.rows = plan
+        try:
+            with pinned_backend():
+                out = self.model(
+                    input_ids=torch.tensor([list(ids)], device=self.device),
+                    position_ids=plan.positions[None],
+                    use_cache=True,
+                    logits_to_keep=1,
+                    rows=plan,
+                    **{self._cache_name: cache},
+                )
+        finally:
+            cache.rows = None
+        cache.length = max(cache.length, plan.end)
+        return out.logits[0, -1].float()
+
+    def stop_ids(self) -> frozenset[int]:
+        """Ids that end a generation: the generation config's, else the model config's."""
+        found = getattr(self.model.generation_config, "eos_token_id", None)
+        if found is None:
+            found = self.model.config.eos_token_id
+        if found is None:
+            found = self.tokenizer.eos_token_id
+        listed = found if isinstance(found, (list, tuple)) else [found]
+        return frozenset(int(i) for i in listed if i is not None)
+
+    def identity(self) -> dict[str, Any]:
+        """What a log says about the model."""
+        return {
+            "spec": self.source.spec,
+            "id": getattr(self.model.config, "name_or_path", "") or self.source.location,
+            "type": self.model.config.model_type,
+            "revision": getattr(self.model.config, "_commit_hash", None) or self.source.revision,
+            "weights_hash": weights_hash(self.model),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "kernel": self.kernel_name,
+            "sdpa_backend": backend_name(),
+            "repetition_penalty": 1.0,
+        }
+
+    def tokenizer_identity(self) -> dict[str, Any]:
+        """Hashes of the vocabulary and of the chat template."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        text = backend.to_str() if backend is not None else repr(sorted(self.tokenizer.get_vocab().items()))
+        return {"hash": _short(text), "chat_template_hash": _short(self.tokenizer.chat_template or "")}
+
+
+def weights_hash(model: Any) -> str:
+    """16 hex digits over every tensor's name, shape, type and a strided sample of at most 1,024 of its numbers.
+
+    A sample tells checkpoints apart at no cost at 8B; it does not certify each byte.
+    """
+    total = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        flat = tensor.detach().reshape(-1)
+        sample = flat[:: max(1, flat.numel() // 1024)][:1024].float().cpu().contiguous()
+        total.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        total.update(sample.numpy().tobytes())
+    return total.hexdigest()[:16]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def find_source(spec: str) -> Source:
+    """Resolve a model's name without loading anything. Raises UserError for what cannot be a model."""
+    if spec == "bundled":
+        with ExitStack() as stack:
+            folder = stack.enter_context(as_file(files("bcrbench.bundled").joinpath("model")))
+            return Source(spec, str(folder))
+    if spec.startswith("random:"):
+        shape = spec.removeprefix("random:")
+        if shape not in SHAPES:
+            raise unknown("model shape", shape, SHAPES)
+        return Source(spec, spec, shape=shape)
+    path = Path(spec).expanduser()
+    if path.is_file():
+        if path.suffix != ".gguf":
+            raise UserError(f"model {spec!r}: a file, expected a .gguf file or a folder with safetensors")
+        return Source(spec, str(path.parent), gguf=path.name)
+    if path.is_dir():
+        if not (path / "config.json").is_file() or not any(path.glob("*.safetensors")):
+            raise UserError(f"model {spec!r}: folder lacks config.json or *.safetensors")
+        return Source(spec, str(path))
+    if _HUB.fullmatch(spec) and not spec.startswith((".", "/")):
+        name, _, revision = spec.partition("@")
+        return Source(spec, name, revision=revision or None)
+    raise UserError(
+        f"unknown model {spec!r}; expected 'bundled', 'random:<shape>', a folder, a .gguf file or a hub id org/name"
+    )
+
+
+def load(spec: str, device: str = "auto", dtype: str = "auto", kernel: str = "auto") -> Runtime:
+    """Load model and tokenizer for inference. Raises UserError when the model cannot be had or cannot be served."""
+    source = find_source(spec)
+    place = pick_device(device)
+    kernel = pick_kernel(kernel, place)
+    config = _config(source)
+    refuse_unserved(config, spec)
+    kind = pick_dtype(dtype, config.model_type, place)
+    register()
+    model = _model(source, config, kind, place)
+    return Runtime(model, load_tokenizer(source), place, kind, kernel, source)
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one. Raises UserError for a device that is not here."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cpu":
+        return torch.device("cpu")
+    if re.fullmatch(r"cuda(:\d+)?", name):
+        index = int(name.partition(":")[2] or 0)
+        if index < torch.cuda.device_count():
+            return torch.device(name)
+        raise UserError(f"--device {name!r}: {torch.cuda.device_count()} CUDA devices here")
+    raise UserError(f"--device {name!r}: expected auto, cpu, cuda or cuda:N")
+
+
+def pick_dtype(name: str, model_type: str, device: torch.device) -> torch.dtype:
+    """`auto` follows the paper: float16 for a Llama on CUDA, else float32 (App. G.1)."""
+    if name == "auto":
+        return torch.float16 if model_type == "llama" and device.type == "cuda" else torch.float32
+    if name not in DTYPES:
+        raise unknown("dtype", name, [*DTYPES, "auto"])
+    return DTYPES[name]
+
+
+def pick_kernel(name: str, device: torch.device) -> str:
+    """`auto` is row tiles; FlexAttention and FlashAttention need CUDA."""
+    if name == "auto":
+        return "tiles"
+    KERNELS.get(name)
+    if name in ("flex", "flash") and device.type != "cuda":
+        raise UserError(f"--kernel {name!r}: needs a CUDA device, this is {device.type}")
+    if name == "flash":
+        try:
+            import flash_attn  # noqa: F401
+        except ImportError as error:
+            raise UserError("--kernel 'flash': flash-attn is not installed; pip install 'bcrbench[gpu]'") from error
+    return name
+
+
+def refuse_unserved(config: Any, spec: str) -> None:
+    """Raise UserError, by name, for attention that rows by position cannot serve exactly."""
+    kind = config.model_type
+    if kind not in SERVED_TYPES:
+        raise UserError(f"model {spec!r}: type {kind!r} is not served; expected one of {', '.join(SERVED_TYPES)}")
+    layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
+    sliding = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", kind == "mistral")
+    if sliding or layer_types != {"full_attention"}:
+        raise UserError(f"model {spec!r}: {kind} with sliding-window or hybrid layers is not served; expected full attention")
+    rope = (getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
+    rope_type = rope.get("rope_type", "default")
+    if rope_type not in STATIC_ROPE:
+        raise UserError(f"model {spec!r}: rope type {rope_type!r} changes with length; expected {', '.join(STATIC_ROPE)}")
+
+
+def _config(source: Source) -> Any:
+    from transformers import AutoConfig
+
+    if source.shape is not None:
+        shape = dict(SHAPES[source.shape])
+        return AutoConfig.for_model(shape.pop("model_type"), **shape)
+    return _fetch(source, lambda: AutoConfig.from_pretrained(source.location, **_where(source)))
+
+
+def _model(source: Source, config: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    if source.shape is not None:
+        torch.manual_seed(0)
+        with torch.device(device):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=NAME)
+        return model.eval()
+    weights = {} if source.gguf else {"use_safetensors": True}
+    model = _fetch(
+        source,
+        lambda: AutoModelForCausalLM.from_pretrained(
+            source.location, dtype=dtype, attn_implementation=NAME, **weights, **_where(source)
+        ),
+    )
+    return model.to(device).eval()
+
+
+def load_tokenizer(source: Source) -> Any:
+    """The tokenizer of a source; a random model gets one token per byte (engine/byte_tokenizer.py)."""
+    from transformers import AutoTokenizer
+
+    if source.shape is not None:
+        from bcrbench.engine.byte_tokenizer import byte_tokenizer
+
+        return byte_tokenizer()
+    return _fetch(source, lambda: AutoTokenizer.from_pretrained(source.location, **_where(source)))
+
+
+def _where(source: Source) -> dict[str, Any]:
+    where: dict[str, Any] = {"trust_remote_code": False, "local_files_only": source.local}
+    if source.gguf:
+        where["gguf_file"] = source.gguf
+    if source.revision:
+        where["revision"] = source.revision
+    return where
+
+
+def _fetch(source: Source, load_it: Any) -> Any:
+    try:
+        return load_it()
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(f"model {source.spec!r}: cannot be loaded ({reason})") from error
