@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Protocol
+from typing import Any, Mapping, Protocol, Sequence, runtime_checkable
 
 from bcrbench.agents.promptset import PromptSet
 
@@ -48,6 +48,19 @@ class Grader(Protocol):
 
     def correct(self, prediction: str | None, gold: str) -> bool:
         """Whether the prediction equals the gold answer."""
+
+
+@runtime_checkable
+class GraphGold(Protocol):
+    """A task whose final gold depends on which roles take part."""
+
+    def gold(self, item: Item, roles: Sequence[str]) -> str:
+        """The gold of the final answer, given the workers' roles."""
+
+
+def final_gold(task: Task, item: Item, roles: Sequence[str]) -> str:
+    """The gold of an item's final answer when workers of these roles take part; by default the item's own."""
+    return task.gold(item, roles) if isinstance(task, GraphGold) else item.gold
 
 
 class Task(Protocol):
