@@ -14,6 +14,7 @@ from typing import Any, Mapping, Sequence
 from bcrbench.agents.graph import Agent
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.errors import UserError
+from bcrbench.reuse.segments import Prompt, join
 
 QUESTION = "question"
 # Private-use characters cannot occur in wording, and no chat template trims them away.
@@ -24,37 +25,6 @@ _MARKER = re.compile(f"{_OPEN}([a-z]+(?:_[0-9]+)?){_SHUT}")
 def response_name(agent_id: str) -> str:
     """The shared segment that holds an agent's output."""
     return f"agent_{agent_id}"
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A contiguous span [start, end) of a call's prompt; `name` is the placeholder's, or fixed_0, fixed_1, ..."""
-
-    name: str
-    shared: bool
-    start: int
-    end: int
-
-    @property
-    def length(self) -> int:
-        """Tokens in the span."""
-        return self.end - self.start
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """A call's ids and how they divide into segments: fixed_0, shared, fixed_1, shared, fixed_2, ..."""
-
-    ids: list[int]
-    segments: list[Segment]
-
-    def shared(self) -> list[Segment]:
-        """The shared segments in order."""
-        return [segment for segment in self.segments if segment.shared]
-
-    def fixed(self) -> list[Segment]:
-        """The fixed segments in order."""
-        return [segment for segment in self.segments if not segment.shared]
 
 
 @dataclass(frozen=True)
@@ -73,11 +43,11 @@ class Template:
 
     def assemble(self, contents: Mapping[str, Sequence[int]]) -> Prompt:
         """The call's prompt with the given ids in the shared segments."""
-        return _join(self.fixed, self.names, [list(contents[name]) for name in self.names])
+        return join(self.fixed, self.names, [list(contents[name]) for name in self.names])
 
     def hollow(self) -> Prompt:
         """The template itself, with the stand-ins in the shared segments."""
-        return _join(self.fixed, self.names, self.standins)
+        return join(self.fixed, self.names, self.standins)
 
     def text(self, contents: Mapping[str, str]) -> str:
         """The whole text with the given contents."""
@@ -85,17 +55,6 @@ class Template:
         for name, after in zip(self.names, self.texts[1:], strict=True):
             parts += [contents[name], after]
         return "".join(parts)
-
-
-def _join(fixed: list[list[int]], names: list[str], shared: list[list[int]]) -> Prompt:
-    ids = list(fixed[0])
-    segments = [Segment("fixed_0", False, 0, len(ids))]
-    for number, (name, content, after) in enumerate(zip(names, shared, fixed[1:], strict=True), start=1):
-        segments.append(Segment(name, True, len(ids), len(ids) + len(content)))
-        ids += content
-        segments.append(Segment(f"fixed_{number}", False, len(ids), len(ids) + len(after)))
-        ids += after
-    return Prompt(ids, segments)
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:

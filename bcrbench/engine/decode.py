@@ -12,6 +12,11 @@ from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.model import Runtime
 
 
+def most_likely(logits: Tensor) -> int:
+    """The greedy token of logits [vocab]."""
+    return int(torch.argmax(logits))
+
+
 @dataclass(frozen=True)
 class Generation:
     """Generated ids, the stopping token included, and why they end."""
@@ -20,14 +25,14 @@ class Generation:
     finish: Literal["stop", "length"]
 
 
-def greedy(runtime: Runtime, cache: SlotCache, logits: Tensor, start: int, limit: int) -> Generation:
-    """Continue from the logits [vocab] of position start - 1; tokens take positions start, start + 1, ...
+def greedy(runtime: Runtime, cache: SlotCache, first: int, start: int, limit: int) -> Generation:
+    """Continue from the first generated token, which takes position `start`.
 
     Ends at a stop token or after `limit` tokens. The last token is never run, so its row is not in the cache.
     """
     stops = runtime.stop_ids()
-    ids = [int(torch.argmax(logits))]
+    ids = [first]
     while ids[-1] not in stops and len(ids) < limit:
         logits = runtime.run([ids[-1]], [start + len(ids) - 1], cache)
-        ids.append(int(torch.argmax(logits)))
+        ids.append(most_likely(logits))
     return Generation(ids, "stop" if ids[-1] in stops else "length")
