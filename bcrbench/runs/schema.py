@@ -6,7 +6,7 @@ of a newer schema is refused rather than half understood. No torch here: statist
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,7 @@ SCHEMA_VERSION = 1
 
 Served = Literal["dense", "reuse"]
 Status = Literal["complete", "cancelled", "failed"]
+Outcome = Annotated[str, msgspec.Meta(pattern="^(correct|wrong|error:.+)$")]
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -85,7 +86,7 @@ class Call(Strict):
     selected_spans: list[tuple[int, int]] | None = None  # [start, end) of selected rows
     gold: str | None = None  # the agent's own gold answer, where the task has one
     prediction: str | None = None
-    outcome: str | None = None
+    outcome: Outcome | None = None
 
 
 class ItemRecord(Strict, tag_field="record", tag="item"):
@@ -97,7 +98,7 @@ class ItemRecord(Strict, tag_field="record", tag="item"):
     gold: str
     text: str  # the deciding node's answer
     prediction: str | None
-    outcome: str  # "correct", "wrong" or "error:<kind>"
+    outcome: Outcome  # "correct", "wrong" or "error:<kind>"
     calls: list[Call]
     wall_s: float
     pool_hash: str | None = None  # the anchor pool after the item; None for stateless runs
@@ -136,7 +137,7 @@ class GradeRecord(Strict, tag_field="record", tag="grade"):
     grader: str
     grader_version: int
     prediction: str | None
-    outcome: str
+    outcome: Outcome
 
 
 class EndRecord(Strict, tag_field="record", tag="end"):
