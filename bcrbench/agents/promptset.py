@@ -6,6 +6,7 @@ then `user_end`. `user` must hold {question} once; a `peer` must hold {output} o
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +59,27 @@ class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def user_text(self, agent_role: str, heard: list[tuple[str, str]], question: str, outputs: dict[str, str]) -> str:
         """The user turn of an agent. `heard` lists (id, role) of its predecessors; `outputs` maps ids to texts.
 
-        Used with placeholders for question and outputs to get the template, so only exact tokens are replaced:
-        braces elsewhere in a few-shot text stay as they are.
+        Used with placeholders for question and outputs to get the template, so only exact tokens are replaced, and
+        each text once: braces in a few-shot text, a question or an output stay as they are.
         """
         prompt = self.role(agent_role)
-        text = prompt.user.replace("{few_shot}", prompt.few_shot).replace("{question}", question)
+        text = _fill(prompt.user, few_shot=prompt.few_shot, question=question)
         if heard:
             text += _pick(prompt.peers_intro, self.peers_intro)
             for peer_id, peer_role in heard:
-                block = _pick(prompt.peer, self.peer).replace("{id}", peer_id).replace("{role}", peer_role)
-                text += block.replace("{output}", outputs[peer_id])
+                text += _fill(_pick(prompt.peer, self.peer), id=peer_id, role=peer_role, output=outputs[peer_id])
             text += _pick(prompt.peers_outro, self.peers_outro)
         return text + _pick(prompt.user_end, self.user_end)
 
 
 def _pick(own: str | None, shared: str) -> str:
     return shared if own is None else own
+
+
+def _fill(template: str, **texts: str) -> str:
+    """Put the texts in the place of their {name}s, in one pass, so that no text is searched for names itself."""
+    names = "|".join(texts)
+    return re.sub(rf"\{{({names})\}}", lambda match: texts[match[1]], template)
 
 
 def load_prompts(path: Path | str) -> PromptSet:
@@ -88,9 +94,17 @@ def load_prompts(path: Path | str) -> PromptSet:
     try:
         prompts = msgspec.convert(raw, PromptSet)
     except msgspec.ValidationError as error:
-        raise UserError(f"prompts {path}: {error}") from error
+        raise UserError(f"prompts {path}: {_with_roles(str(error), raw)}") from error
     _check(path, prompts)
     return prompts
+
+
+def _with_roles(message: str, raw: Any) -> str:
+    """The schema error, with the role's name where it only counts workers."""
+    found = re.search(r"\$\.workers\[(\d+)\]", message)
+    worker = raw["workers"][int(found[1])] if found else None
+    role = worker.get("role") if isinstance(worker, dict) else None
+    return f"{message}, role {role!r}" if role is not None else message
 
 
 def _check(path: Path, prompts: PromptSet) -> None:
@@ -103,7 +117,10 @@ def _check(path: Path, prompts: PromptSet) -> None:
     for prompt in [*prompts.workers, prompts.decision]:
         where = f"prompts {path}, role {prompt.role!r}"
         if prompt.user.count("{question}") != 1:
-            raise UserError(f"{where}: field 'user' holds {{question}} {prompt.user.count('{question}')} times, expected once")
+            times = prompt.user.count("{question}")
+            raise UserError(f"{where}: field 'user' holds {{question}} {times} times, expected once")
+        if prompt.few_shot and "{few_shot}" not in prompt.user:
+            raise UserError(f"{where}: field 'few_shot' is given, expected {{few_shot}} in field 'user' to place it")
         peer = _pick(prompt.peer, prompts.peer)
         if peer.count("{output}") != 1:
             raise UserError(f"{where}: field 'peer' holds {{output}} {peer.count('{output}')} times, expected once")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from bcrbench.reuse.block import Block
+from bcrbench.reuse.block import Block, flatten
 
 CAPACITY = 20  # the pool holds up to capacity + 1, since eviction asks for more than capacity (decision 6)
 WINDOW = 5
@@ -27,7 +27,7 @@ class Ring:
 
     def put(self, slot: int, rows: Tensor) -> None:
         """Write rows [tokens, ...] into a slot; features are flattened."""
-        flat = rows.reshape(rows.shape[0], -1) if rows.shape[0] else rows.reshape(0, rows[:0].numel() or 1)
+        flat = flatten(rows)
         self._reserve(slot + 1, flat)
         assert self.data is not None
         self.data[slot, : flat.shape[0]] = flat

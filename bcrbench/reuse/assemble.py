@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bcrbench.reuse.anchors import Bucket, Ring
-from bcrbench.reuse.block import Block
+from bcrbench.reuse.block import Block, flatten
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def weigh(block: Block, bucket: Bucket) -> Weights | None:
 
 
 def _similarity(rows: Tensor, stored: Ring, places: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    flat = rows.reshape(rows.shape[0], -1).float()
+    flat = flatten(rows).float()
     tokens, features = flat.shape
     by_row = flat.new_empty((len(places), tokens))
     by_channel = flat.new_empty((len(places), features))
@@ -103,4 +103,4 @@ def _add_by_channel(rows: Tensor, deltas: Ring, slots: list[int], weights: Tenso
 def _flat(rows: Tensor) -> tuple[Tensor, int]:
     """A copy of rows [tokens, layers, heads, dim] as [tokens, features], and the features of layer 0."""
     skip = rows.shape[2] * rows.shape[3]
-    return rows.reshape(rows.shape[0], -1).clone(), skip
+    return flatten(rows).clone(), skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from torch import Tensor
 
@@ -45,3 +46,8 @@ def write(cache: SlotCache, start: int, block: Block) -> None:
     cache.keys[:, 0, :, start:end] = block.keys.permute(1, 2, 0, 3)
     cache.values[:, 0, :, start:end] = block.values.permute(1, 2, 0, 3)
     cache.length = max(cache.length, end)
+
+
+def flatten(rows: Tensor) -> Tensor:
+    """Rows [tokens, layers, kv_heads, head_dim] as [tokens, features]; no rows stay no rows."""
+    return rows.reshape(rows.shape[0], prod(rows.shape[1:]))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from bcrbench.reuse.anchors import Bucket
+from bcrbench.reuse.block import flatten
 from bcrbench.runs.schema import Gate
 
 NUCLEUS = 0.9
@@ -21,7 +22,7 @@ _TINY = 1e-40
 
 def distances(values: Tensor, bucket: Bucket, available: list[int]) -> Tensor:
     """L2 distance [available] of a candidate's values [tokens, ...] to the first rows of each anchor."""
-    flat = values.reshape(values.shape[0], -1)
+    flat = flatten(values)
     found = torch.empty(len(available), dtype=torch.float32, device=values.device)
     for place, index in enumerate(available):
         anchor = bucket.base_values.rows(bucket.anchors[index].slot, 0, flat.shape[0])

@@ -1,0 +1,6 @@
+"""`python -m bcrbench`."""
+
+from bcrbench.cli.main import main
+
+if __name__ == "__main__":
+    main()

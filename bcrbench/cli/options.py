@@ -1,0 +1,47 @@
+"""Shared option stacks: a run's settings, spelled the same on every command (DESIGN 6)."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option("--task", metavar="NAME", help="Benchmark: quotes (bundled), gsm8k.  [default: quotes]"),
+    click.option("--data", metavar="FILE|HUB", help="Items: a JSONL file, or a hub data set by name."),
+    click.option(
+        "--model", metavar="MODEL",
+        help="bundled, random:SHAPE, a folder with safetensors, a .gguf file, or a hub id.  [default: bundled]",
+    ),
+    click.option("--agents", type=int, metavar="N", help="Workers, 1 to 5, before the deciding node.  [default: 3]"),
+    click.option("--topology", metavar="NAME", help="full, chain, star or layered.  [default: full]"),
+    click.option("--roles", metavar="SPEC", help="cycle, or pin:ROLE.  [default: cycle]"),
+    click.option("--prompts", metavar="FILE", help="Another prompt set (YAML)."),
+    click.option("--grader", metavar="NAME", help="How answers are graded; the task's default otherwise."),
+    click.option("--limit", type=int, metavar="N", help="Only the first N items (marked in every table)."),
+    click.option("--ids", metavar="ID,ID", help="Only these items (marked in every table)."),
+    click.option("--seed", type=int, metavar="N", help="Seed of the run's random streams.  [default: 0]"),
+    click.option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.  [default: auto]"),
+    click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),
+    click.option("--kernel", metavar="NAME", help="auto, sdpa, tiles, flex or flash.  [default: auto]"),
+    click.option("--max-new-tokens", type=int, metavar="N", help="Longest generation; the task's own otherwise."),
+    click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]"),
+    click.option("--dry-run", is_flag=True, help="Resolve everything, print the first prompt, load no model."),
+]
+
+
+def run_options(command: F) -> F:
+    """The options that every command which runs items shares."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
+    """Only what was typed, with lists split."""
+    given = {name: value for name, value in flags.items() if value is not None and name != "dry_run"}
+    if "ids" in given:
+        given["ids"] = [part for part in given["ids"].split(",") if part]
+    return given

@@ -1,0 +1,59 @@
+"""What prefill, reuse and sweep have in common: plan everything, then run it, or print it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bcrbench.errors import RunFailed
+
+
+def say(line: str) -> None:
+    """One plain line on standard error."""
+    click.echo(line, err=True)
+
+
+def one_cell(flags: dict[str, Any], conditions: list[str]) -> None:
+    """Run conditions in the one cell that the flags describe."""
+    from bcrbench.cli.options import given_settings
+    from bcrbench.settings import FILE, from_folder, resolve
+    from bcrbench.sweep.plan import plan
+
+    settings, given = resolve([(FILE, from_folder()), ("flags", given_settings(flags))])
+    run_plans(plan(settings, conditions, given), flags["dry_run"])
+
+
+def run_plans(plans: list[Any], dry_run: bool) -> None:
+    """Carry out planned runs in order. One failing run does not stop the rest; the last lines say which and why."""
+    from bcrbench.runs.log import ensure_writable
+    from bcrbench.sweep.dry import show
+
+    if dry_run:
+        show(plans)
+        return
+    for folder in {plan.cell.settings.out for plan in plans}:
+        ensure_writable(folder)
+    _quiet_libraries()
+    from bcrbench.runs.runner import Cancelled
+    from bcrbench.sweep.execute import Models, execute
+
+    models, failed = Models(), []
+    for plan in plans:
+        try:
+            click.echo(execute(plan, models, say))
+        except RunFailed as error:
+            failed.append(f"{plan.spec.text}: {error}")
+            say(f"failed: {failed[-1]}")
+        except Cancelled:
+            say("stopped; the same command continues")
+            raise click.exceptions.Exit(130) from None
+    if failed:
+        raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: " + "; ".join(failed))
+
+
+def _quiet_libraries() -> None:
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()

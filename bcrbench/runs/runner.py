@@ -1,0 +1,136 @@
+"""Items to log: runs what is owed, one durable line an item (DESIGN 6)."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Generic, Iterator, Protocol, Sequence, TypeVar
+
+from bcrbench.errors import RunFailed
+from bcrbench.runs.log import Log, LogWriter
+from bcrbench.runs.schema import EndRecord, ItemRecord, RunRecord, Status
+
+Item = TypeVar("Item")
+RunOne = Callable[[int, Item, ItemRecord | None], ItemRecord]
+
+
+class Progress(Protocol):
+    """Is told of every finished item."""
+
+    def item(self, record: ItemRecord, replayed: bool) -> None:
+        """One more item is done."""
+
+
+class Cancelled(Exception):
+    """A person stopped the run; the log says so and can be resumed."""
+
+
+@dataclass
+class Stop:
+    """Whether somebody asked to stop after the running item."""
+
+    asked: bool = False
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Turn the first Ctrl-C or SIGTERM into a request to stop after the item; a second one is immediate."""
+    stop = Stop()
+
+    def ask(number: int, frame: object) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class Run(Generic[Item]):
+    """A run to carry out: its first line, its items in order, and how one item is run."""
+
+    record: RunRecord
+    items: Sequence[Item]
+    run_one: RunOne[Item]
+
+
+def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, progress: Progress) -> Status:
+    """Run the items that the log still owes and close it. `done` is the log so far, None for a new one.
+
+    A stateful run first replays the items it has (resume). Raises RunFailed when the state cannot be rebuilt or an
+    item cannot be run; the log then says why and stays resumable. Raises Cancelled after a stop was asked for.
+    """
+    finished: list[ItemRecord] = []
+    if done is None:
+        writer.append(run.record)
+    with stopping() as stop:
+        try:
+            if done is not None:
+                finished = resume(run, done, progress, stop)
+            _run_owed(run, writer, finished, progress, stop)
+        except RunFailed as error:
+            writer.append(_end(finished, "failed", str(error)))
+            raise
+        if stop.asked and len(finished) < len(run.items):
+            writer.append(_end(finished, "cancelled", "stopped by the user"))
+            raise Cancelled
+    writer.append(_end(finished, "complete"))
+    return "complete"
+
+
+def resume(run: Run[Item], done: Log[ItemRecord], progress: Progress, stop: Stop) -> list[ItemRecord]:
+    """The finished items of a log, after rebuilding the state that they left behind.
+
+    A stateless run needs none. A stateful one replays everything but decoding and compares the anchor pool's hash
+    after every item with the logged one. Raises RunFailed when they differ.
+    """
+    for number, logged in enumerate(done.items):
+        if logged.index != number:
+            raise RunFailed(f"item {logged.index} stands where item {number} is expected; the log cannot be resumed")
+        if stop.asked:
+            break
+        if run.record.stateful:
+            again = run.run_one(number, run.items[number], logged)
+            _compare(logged, again)
+        progress.item(logged, True)
+    return list(done.items)
+
+
+def _compare(logged: ItemRecord, again: ItemRecord) -> None:
+    for name in ("item_hash", "pool_hash", "rng"):
+        before, now = getattr(logged, name), getattr(again, name)
+        if before != now:
+            raise RunFailed(
+                f"resuming: after item {logged.index} ({logged.id}) the {name} is {now}, the log says {before}; "
+                "the state cannot be rebuilt on this machine or code, start the run anew"
+            )
+
+
+def _run_owed(run: Run[Item], writer: LogWriter, finished: list[ItemRecord], progress: Progress, stop: Stop) -> None:
+    for index in range(len(finished), len(run.items)):
+        if stop.asked:
+            return
+        record = run.run_one(index, run.items[index], None)
+        writer.append(record)
+        finished.append(record)
+        progress.item(record, False)
+
+
+def _end(items: list[ItemRecord], status: Status, why: str = "") -> EndRecord:
+    calls = [call for item in items for call in item.calls]
+    return EndRecord(
+        status=status,
+        items=len(items),
+        correct=sum(item.outcome == "correct" for item in items),
+        calls=len(calls),
+        reused=sum(call.served == "reuse" for call in calls),
+        new_tokens=sum(len(call.ids) for call in calls),
+        wall_s=sum(item.wall_s for item in items),
+        why=why,
+    )

@@ -1,0 +1,81 @@
+"""One configuration for every command: defaults < bcrbench.yaml < recipe < flags, validated once (DESIGN 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Iterable, Mapping
+
+import msgspec
+import yaml
+
+from bcrbench.errors import UserError, unknown
+
+FILE = "bcrbench.yaml"
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a run is made of, besides its condition. Names are those of the command line's options."""
+
+    task: str = "quotes"
+    data: str | None = None
+    model: str = "bundled"
+    agents: Annotated[int, msgspec.Meta(ge=1, le=5)] = 3
+    topology: str = "full"
+    roles: str = "cycle"
+    prompts: str | None = None
+    limit: _Count | None = None
+    ids: list[str] | None = None
+    grader: str | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    device: str = "auto"
+    dtype: str = "auto"
+    kernel: str = "auto"
+    max_new_tokens: _Count | None = None
+    out: str = "runs"
+
+
+def resolve(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Settings, dict[str, Any]]:
+    """Merge layers of (where it came from, values), later ones winning; returns the settings and what was given.
+
+    Raises UserError naming the source, the field, its value and what was expected.
+    """
+    given: dict[str, Any] = {}
+    for source, values in layers:
+        _check(source, values)
+        given |= values
+    return msgspec.convert(given, Settings), given
+
+
+def _check(source: str, values: Mapping[str, Any]) -> None:
+    known = Settings.__struct_fields__
+    for name, value in values.items():
+        if name not in known:
+            raise unknown(f"setting in {source}", str(name), known)
+        try:
+            msgspec.convert({name: value}, Settings)
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0]
+            raise UserError(f"{source}: {name}={value!r}: {reason[:1].lower()}{reason[1:]}") from error
+
+
+def read_yaml(path: Path, what: str) -> dict[str, Any]:
+    """Read a YAML mapping. Raises UserError naming the file and why it cannot be used."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{what} {path}: cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{what} {path}: not YAML ({' '.join(str(error).split())})") from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise UserError(f"{what} {path}: {type(raw).__name__}, expected a mapping of settings")
+    return raw
+
+
+def from_folder(folder: Path | None = None) -> dict[str, Any]:
+    """Settings of the working folder's bcrbench.yaml; empty when there is none."""
+    path = (folder or Path.cwd()) / FILE
+    return read_yaml(path, "configuration") if path.is_file() else {}

@@ -1,0 +1,36 @@
+"""`--dry-run`: everything resolved and the first prompt shown, with no model loaded (DESIGN 6)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from bcrbench.agents.prompt import build_template
+from bcrbench.agents.request import describe_first
+from bcrbench.engine.model import find_source, load_tokenizer
+from bcrbench.sweep.execute import describe
+from bcrbench.sweep.plan import Plan
+
+
+def show(plans: list[Plan]) -> None:
+    """Print each cell's resolved settings and its first prompt's segments with ids."""
+    cells: dict[int, list[Plan]] = {}
+    for plan in plans:
+        cells.setdefault(id(plan.cell), []).append(plan)
+    for group in cells.values():
+        click.echo(json.dumps(describe(group), indent=2, ensure_ascii=False))
+        for segment in first_prompt(group[0]):
+            click.echo(f"{segment['segment']:<10} [{segment['start']}, {segment['end']}) {segment['text']!r}")
+            click.echo(f"{'':<10} {segment['ids']}")
+    click.echo(f"{len(plans)} runs; nothing was run")
+
+
+def first_prompt(plan: Plan) -> list[dict[str, Any]]:
+    """The first agent's prompt on the first item."""
+    cell = plan.cell
+    tokenizer = load_tokenizer(find_source(cell.settings.model))
+    agent = cell.agents[0]
+    templates = {agent.id: build_template(tokenizer, cell.prompts, agent, cell.agents)}
+    return describe_first(templates, cell.items[0], tokenizer, agent.id)

@@ -1,0 +1,91 @@
+"""A planned run: settings and a condition, checked as far as possible before a model is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bcrbench.agents.graph import Agent, assign_roles, build_graph
+from bcrbench.agents.promptset import PromptSet, load_prompts
+from bcrbench.conditions import Spec, parse
+from bcrbench.errors import UserError, unknown
+from bcrbench.settings import Settings
+from bcrbench.tasks import TASKS
+from bcrbench.tasks.base import Grader, Item, Task, items_hash
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Task, items, agents and prompts: what conditions are compared inside."""
+
+    settings: Settings
+    task: Task
+    items: list[Item]
+    total: int
+    agents: list[Agent]
+    prompts: PromptSet
+    grader: Grader
+    max_new_tokens: int
+
+    @property
+    def items_hash(self) -> str:
+        """Hash of the item set in order."""
+        return items_hash(self.items)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run to be made: a cell, a condition, and what a person gave for them."""
+
+    cell: Cell
+    spec: Spec
+    given: dict[str, Any] = field(default_factory=dict)
+
+
+def plan_cell(settings: Settings) -> Cell:
+    """Resolve task, items, graph, prompts and grader. Raises UserError for anything that does not exist."""
+    task = TASKS.get(settings.task)()
+    prompts = load_prompts(settings.prompts) if settings.prompts else task.prompts()
+    roles = assign_roles(settings.roles, prompts.worker_roles(), settings.agents)
+    agents = build_graph(settings.topology, settings.agents, roles, prompts.decision.role)
+    name = settings.grader or task.default_grader
+    if name not in task.graders:
+        raise unknown(f"grader of task {task.name!r}", name, task.graders)
+    everything = task.items(settings.data)
+    return Cell(
+        settings=settings,
+        task=task,
+        items=choose(everything, settings),
+        total=len(everything),
+        agents=agents,
+        prompts=prompts,
+        grader=task.graders[name],
+        max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
+    )
+
+
+def choose(items: list[Item], settings: Settings) -> list[Item]:
+    """The items that `--ids` and `--limit` leave, in the task's order. Raises UserError for an unknown id."""
+    if settings.ids is not None:
+        by_id = {item.id: item for item in items}
+        for wanted in settings.ids:
+            if wanted not in by_id:
+                raise unknown("item id", wanted, by_id) if len(by_id) < 50 else UserError(
+                    f"unknown item id {wanted!r}; the task has {len(by_id)}, from {items[0].id!r} to {items[-1].id!r}"
+                )
+        items = [item for item in items if item.id in set(settings.ids)]
+    return items[: settings.limit] if settings.limit else items
+
+
+def plan(settings: Settings, conditions: list[str], given: dict[str, Any]) -> list[Plan]:
+    """The runs of one cell, Dense first, each condition once."""
+    specs = {spec.text: spec for spec in map(parse, conditions)}
+    ordered = sorted(specs.values(), key=lambda spec: not spec.text.startswith("dense"))
+    cell = plan_cell(settings)
+    return [Plan(cell, spec, {**given, "condition": spec.text}) for spec in ordered]
+
+
+def out_folder(plans: list[Plan]) -> Path:
+    """Where the runs go."""
+    return Path(plans[0].cell.settings.out)
