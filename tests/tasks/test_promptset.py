@@ -1,0 +1,175 @@
+"""Prompt sets: what the schema refuses and by which words, and that no text is lost or altered (decision 22)."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bcrbench
+from bcrbench.agents.promptset import PromptSet, RolePrompt, load_prompts
+from bcrbench.errors import UserError
+from bcrbench.tasks.prompt_files import bundled_prompts
+
+PACKAGE = Path(bcrbench.__file__).parent
+
+
+def wording() -> dict:
+    """A small valid set."""
+    return {
+        "name": "small",
+        "version": 1,
+        "question_prefix": "Q: ",
+        "peers_intro": "\nHeard:\n",
+        "peer": "{role} {id} says {output}.\n",
+        "workers": [
+            {"role": "Adder", "system": "Add.", "user": "{few_shot}\nQ: {question}", "few_shot": "Q: 1 + 1\nA: 2"},
+            {"role": "Doubter", "system": "Doubt.", "user": "Q: {question}"},
+        ],
+        "decision": {"role": "Judge", "system": "Judge.", "user": "Q: {question}", "peers_intro": "\nAll:\n"},
+    }
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a set (or raw text) and gives its path."""
+
+    def write(content) -> Path:
+        path = tmp_path / "mine.yaml"
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_valid_set_is_read_whole(file):
+    prompts = load_prompts(file(wording()))
+    assert prompts.worker_roles() == ["Adder", "Doubter"]
+    assert prompts.role("Judge").system == "Judge."
+    first = prompts.user_text("Adder", [], "2 + 2", {})
+    assert first == "Q: 1 + 1\nA: 2\nQ: 2 + 2"
+    second = prompts.user_text("Doubter", [("1", "Adder")], "2 + 2", {"1": "four"})
+    assert second == "Q: 2 + 2\nHeard:\nAdder 1 says four.\n"
+    assert prompts.user_text("Judge", [("1", "Adder")], "2 + 2", {"1": "four"}).startswith("Q: 2 + 2\nAll:\n")
+
+
+def test_a_roles_own_wording_wins_even_when_empty(file):
+    content = wording() | {"user_end": "\nEnd."}
+    content["workers"][1] |= {"peers_intro": "", "user_end": ""}
+    prompts = load_prompts(file(content))
+    assert prompts.user_text("Doubter", [("1", "Adder")], "2", {"1": "4"}) == "Q: 2Adder 1 says 4.\n"
+    assert prompts.user_text("Judge", [], "2", {}) == "Q: 2\nEnd."
+
+
+def edit(change) -> dict:
+    content = wording()
+    change(content)
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c["workers"][1].update(sistem="x"), ["unknown field", "sistem", "Doubter"]),
+        (lambda c: c["workers"][0].pop("system"), ["missing", "system", "Adder"]),
+        (lambda c: c["workers"][1].update(user=3), ["str", "user", "Doubter"]),
+        (lambda c: c["decision"].pop("user"), ["missing", "user", "decision"]),
+        (lambda c: c.update(verzion=1), ["unknown field", "verzion"]),
+        (lambda c: c.pop("workers"), ["missing", "workers"]),
+        (lambda c: c.update(version="one"), ["version", "int"]),
+        (lambda c: c.update(workers=[]), ["workers", "empty"]),
+        (lambda c: c.update(workers=["Adder"]), ["workers[0]", "object"]),
+        (lambda c: c["workers"][0].update(user="Q"), ["Adder", "user", "{question}", "0 times"]),
+        (lambda c: c["workers"][1].update(user="{question} {question}"), ["Doubter", "user", "{question}", "2 times"]),
+        (lambda c: c["decision"].update(user="{question}{question}"), ["Judge", "user", "{question}", "2 times"]),
+        (lambda c: c["workers"][1].update(role="Adder"), ["Adder", "2 times", "once"]),
+        (lambda c: c["decision"].update(role="Adder"), ["Adder", "2 times", "once"]),
+        (lambda c: c["workers"][1].update(peer="says"), ["Doubter", "peer", "{output}", "0 times"]),
+        (lambda c: c["workers"][1].update(peer=" {output}\n"), ["Doubter", "peer", "text around"]),
+        (lambda c: c["workers"][1].update(few_shot="Q: A:"), ["Doubter", "few_shot", "{few_shot}", "user"]),
+    ],
+)
+def test_schema_errors_name_file_role_and_field(file, change, words):
+    path = file(edit(change))
+    with pytest.raises(UserError) as caught:
+        load_prompts(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in [str(path), *words]:
+        assert word in message
+
+
+@pytest.mark.parametrize("text", ["workers: [", "a: b: c", "\tx: 1", "", "- 1", "just text"])
+def test_other_files_are_refused_in_one_line(file, text):
+    path = file(text)
+    with pytest.raises(UserError) as caught:
+        load_prompts(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unreadable_files_are_refused(tmp_path):
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "none.yaml", tmp_path, binary):
+        with pytest.raises(UserError, match="prompts "):
+            load_prompts(path)
+
+
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+BRACED = st.one_of(
+    ANY_TEXT, st.sampled_from(["{question}", "{few_shot}", "{output}", "{id}", "{role}", "{x}", "{", "{{}}"])
+)
+TEXTS = st.lists(BRACED, max_size=4).map("".join)
+
+
+@given(few_shot=TEXTS, question=TEXTS, output=TEXTS, role=TEXTS)
+def test_braces_survive_in_every_text(few_shot, question, output, role):
+    worker = RolePrompt(
+        role="w", system="s", user="<{few_shot}|{question}>", few_shot=few_shot, peer="[{id}/{role}/{output}]"
+    )
+    prompts = PromptSet(name="n", version=1, question_prefix="", workers=[worker], decision=worker)
+    text = prompts.user_text("w", [("7", role)], question, {"7": output})
+    assert text == f"<{few_shot}|{question}>[7/{role}/{output}]"
+
+
+@given(TEXTS, TEXTS)
+def test_a_template_with_markers_filled_later_is_the_text_filled_at_once(question, output):
+    """In pieces or whole, an agent sees the same text: nothing else in the wording depends on the contents."""
+    prompts = bundled_prompts("gsm8k")
+    for role in [*prompts.worker_roles(), prompts.decision.role]:
+        heard = [("1", "Math Solver")]
+        whole = prompts.user_text(role, heard, question, {"1": output})
+        template = prompts.user_text(role, heard, "\ue000", {"1": "\ue001"})
+        before, rest = template.split("\ue000")
+        between, after = rest.split("\ue001")
+        assert before + question + between + output + after == whole
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "tasks" / "prompts").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_set_is_valid_and_bears_its_files_name(path):
+    assert bundled_prompts(path.stem).name == path.stem
+
+
+def test_an_unknown_shipped_set_gets_the_nearest_name():
+    with pytest.raises(UserError, match="'gsm8'.*did you mean 'gsm8k'"):
+        bundled_prompts("gsm8")
+
+
+def test_shipped_sets_are_read_from_a_zip_too(tmp_path):
+    archive = tmp_path / "bcrbench.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.yaml")]:
+            packed.write(path, path.relative_to(PACKAGE.parent))
+    code = (
+        f"import sys; sys.path.insert(0, {str(archive)!r})\n"
+        "from bcrbench.tasks import prompt_files\n"
+        f"assert {archive.name!r} in prompt_files.__file__\n"
+        "assert prompt_files.bundled_prompts('gsm8k').name == 'gsm8k'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
