@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -250,9 +251,10 @@ def test_the_code_examples_run_and_give_the_right_answer():
     for example, answer in zip(examples(PROGRAMMER), expected, strict=True):
         assert example.endswith("\n```")
         code = example.split("A: ```python\n")[1].removesuffix("```")
-        namespace: dict = {}
-        exec(code, namespace)
-        assert namespace["answer"] == answer
+        done = subprocess.run(
+            [sys.executable, "-c", f"{code}\nprint(answer)"], capture_output=True, text=True, check=True
+        )
+        assert Exact().correct(done.stdout, str(answer))
 
 
 @pytest.mark.parametrize("workers", range(1, 6))
