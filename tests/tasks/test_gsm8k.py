@@ -169,6 +169,11 @@ def test_text_stays_text(file):
     assert {item.gold for item in items} == {"1000.0"}
 
 
+def test_the_last_hashes_count_and_a_byte_order_mark_does_not(file):
+    row = json.dumps(GOOD | {"answer": "#### 1\nno:\n#### 2"}).encode()
+    assert [item.gold for item in Gsm8k().items(file(b"\xef\xbb\xbf" + row, row))] == ["2", "2"]
+
+
 def test_ids_may_be_given(file):
     items = Gsm8k().items(file(GOOD | {"id": "mine"}, GOOD | {"id": 7}, GOOD))
     assert [item.id for item in items] == ["mine", "7", "gsm8k-0002"]
