@@ -37,6 +37,8 @@ class Rows:
     def __post_init__(self) -> None:
         if not self.listed:
             raise ValueError("a pass needs at least one row")
+        if self.listed[0] < 0:
+            raise ValueError(f"row {self.listed[0]}: expected positions of 0 or more")
         if any(b <= a for a, b in zip(self.listed, self.listed[1:])):
             raise ValueError("rows must be given in ascending order, each once")
 

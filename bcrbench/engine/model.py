@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from bisect import bisect_left
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -84,11 +85,13 @@ class Runtime:
         """Run the tokens `ids` at the ascending positions `rows` against the cache; their rows become fresh.
 
         Returns the logits [vocab] of the last row, float32. The cache's length grows to cover the rows. Prefill is
-        all rows, decode is one, repair is the selected ones (paper App. B, "the recompute path").
+        all rows, decode is one, repair is the selected ones (paper App. B, "the recompute path"). Raises ValueError for
+        rows that are not ascending, or that leave a hole after the filled rows.
         """
         plan = Rows(list(rows), self.device, kernel or self.kernel)
         if len(ids) != len(plan.listed):
             raise ValueError(f"{len(ids)} ids for {len(plan.listed)} rows")
+        _refuse_hole(plan.listed, cache.length)
         cache.reserve(plan.end)
         cache.rows = plan
         try:
@@ -135,6 +138,13 @@ class Runtime:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         text = backend.to_str() if backend is not None else repr(sorted(self.tokenizer.get_vocab().items()))
         return {"hash": _short(text), "chat_template_hash": _short(self.tokenizer.chat_template or "")}
+
+
+def _refuse_hole(rows: Sequence[int], filled: int) -> None:
+    """Slots that nobody filled hold zeros, which attention would take for keys."""
+    added = len(rows) - bisect_left(rows, filled)
+    if added and added != rows[-1] + 1 - filled:
+        raise ValueError(f"rows up to {rows[-1]} leave a hole in a cache of {filled} rows")
 
 
 def weights_hash(model: Any) -> str:

@@ -1,0 +1,41 @@
+"""Marks of tests that need what a fresh machine lacks; such tests skip by themselves and say why."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+REAL_MODEL = "BCRBENCH_REAL_MODEL"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gpu: needs a CUDA device")
+    config.addinivalue_line("markers", f"real_weights: needs a model named by the environment variable {REAL_MODEL}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        reason = _missing(item)
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _missing(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("real_weights") and not os.environ.get(REAL_MODEL):
+        return f"{REAL_MODEL} names no model"
+    if item.get_closest_marker("gpu") and not _cuda():
+        return "no CUDA device"
+    return None
+
+
+def _cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@pytest.fixture(scope="session")
+def real_model() -> str:
+    """The model spec that the environment names: a folder, a GGUF file or a hub id."""
+    return os.environ[REAL_MODEL]
