@@ -15,6 +15,8 @@ from bcrbench.errors import RunFailed, UserError
 from bcrbench.runs.log import LogWriter, ensure_writable, read_log, repair_tail
 from bcrbench.runs.schema import EndRecord, GradeRecord
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
@@ -37,7 +39,7 @@ def test_a_second_process_is_refused_and_a_killed_one_does_not_block(log: Path) 
         "sys.stdin.read()"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(log)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout and holder.stdout.readline() == "held\n"
     with pytest.raises(UserError, match=f"{log}: is being written by process {holder.pid}, expected one writer"):

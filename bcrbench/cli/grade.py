@@ -1,0 +1,73 @@
+"""`bcrbench grade`: grade finished logs with another grader of their task; no model is loaded (DESIGN 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from bcrbench.grading.regrade import Regrading
+    from bcrbench.runs.log import Log
+    from bcrbench.runs.schema import ItemRecord
+
+
+@click.command("grade", short_help="Grade run logs with another grader.")
+@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--grader", "graders", metavar="NAME", multiple=True, help="Grader to apply; may be given many times.")
+@click.option("--list", "listing", is_flag=True, help="List the graders of the logs' tasks, and change nothing.")
+def grade(logs: tuple[Path, ...], graders: tuple[str, ...], listing: bool) -> None:
+    """Append the gradings of LOGS (files, or directories of *.jsonl files) by the named graders.
+
+    The run's own outcomes stay as they are; `bcrbench stats --grader NAME` uses the new ones. A grading that is there
+    already, by the same version of the grader, is not made twice.
+
+    \b
+    bcrbench grade runs/*.jsonl --list
+    bcrbench grade runs/*.jsonl --grader strict
+    """
+    from bcrbench.cli.logs import log_files
+    from bcrbench.errors import UserError
+    from bcrbench.grading.regrade import find_grader, regrade
+    from bcrbench.runs.log import read_log
+
+    files = log_files(logs)
+    read = [read_log(path) for path in files]
+    if listing:
+        click.echo("\n".join(line for log in read for line in _listed(log)))
+        return
+    if not graders:
+        raise UserError("--grader: none given, expected the name of a grader; --list shows them")
+    for log in read:  # every name is known before anything is written
+        for name in graders:
+            find_grader(log, name)
+    for path in files:
+        for name in graders:
+            click.echo(_told(path, regrade(path, name)))
+
+
+def _listed(log: Log[ItemRecord]) -> list[str]:
+    from bcrbench.grading.regrade import graders_of
+
+    lines = [f"{log.path}: task {log.run.task}"]
+    for name, grader in sorted(graders_of(log).items()):
+        own = (name, grader.version) == (log.run.grader.get("name"), log.run.grader.get("version"))
+        added = sum((grade.grader, grade.grader_version) == (name, grader.version) for grade in log.grades)
+        told = [*(["the run's own"] if own else []), *([f"{added} items graded"] if added else [])]
+        lines.append(f"  {name} v{grader.version}{': ' if told else ''}{', '.join(told)}")
+    return lines
+
+
+def _told(path: Path, made: Regrading) -> str:
+    there = made.items - made.added
+    done = f"{made.added} items graded" if made.added else "skipped, nothing new to grade"
+    if there:
+        done += f" ({there} there already)"
+    share = f" ({100 * made.correct / made.items:.1f} %)" if made.items else ""
+    agree = f"agrees with the run's outcome on {made.items - len(made.differ)}"
+    shown = ", ".join(made.differ[:5]) + (", ..." if len(made.differ) > 5 else "")
+    differ = f", differs on {len(made.differ)}: {shown}" if made.differ else ""
+    return (
+        f"{path}: {made.grader} v{made.version}: {done}; {made.correct} of {made.items} correct{share}; {agree}{differ}"
+    )

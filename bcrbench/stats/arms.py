@@ -1,0 +1,90 @@
+"""An arm: one condition's log in a cell, with the outcomes that count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bcrbench.errors import UserError, unknown
+from bcrbench.runs.log import ItemOutcome, Log
+from bcrbench.runs.schema import RunRecord
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A log's items, in order, with one outcome each, from the run itself or from a grader that read its texts."""
+
+    log: Log[ItemOutcome]
+    items: list[ItemOutcome]
+    outcomes: list[str]
+    grader: str  # name and version
+
+    @property
+    def run(self) -> RunRecord:
+        """The log's first record."""
+        return self.log.run
+
+    @property
+    def path(self) -> Path:
+        """The log's file."""
+        return self.log.path
+
+    @property
+    def condition(self) -> str:
+        """The canonical condition string."""
+        return self.log.run.condition
+
+    @property
+    def solved(self) -> list[bool]:
+        """Whether each item's outcome is `correct`."""
+        return [outcome == "correct" for outcome in self.outcomes]
+
+    @property
+    def ids(self) -> list[str]:
+        """The items' ids, in order."""
+        return [item.id for item in self.items]
+
+    @property
+    def errors(self) -> Counter[str]:
+        """How many items ended in each kind of error."""
+        return Counter(outcome for outcome in self.outcomes if outcome.startswith("error:"))
+
+    def only(self, ids: Collection[str]) -> Arm:
+        """The same arm on the items with these ids."""
+        kept = [(item, out) for item, out in zip(self.items, self.outcomes, strict=True) if item.id in ids]
+        return replace(self, items=[item for item, _ in kept], outcomes=[out for _, out in kept])
+
+
+def make_arms(logs: Sequence[Log[ItemOutcome]], grader: str | None = None) -> list[Arm]:
+    """One arm a log, with the run's own outcomes or those of a named grader.
+
+    Raises UserError for a grader that no log knows and for a log with items that it has not graded.
+    """
+    if grader is not None:
+        known = {grade.grader for log in logs for grade in log.grades} | {_own(log)[0] for log in logs}
+        if grader not in known:
+            raise unknown("grader", grader, known)
+    return [_arm(log, grader) for log in logs]
+
+
+def _own(log: Log[Any]) -> tuple[str, Any]:
+    return str(log.run.grader.get("name")), log.run.grader.get("version")
+
+
+def _arm(log: Log[ItemOutcome], grader: str | None) -> Arm:
+    name, version = _own(log)
+    graded = [grade for grade in log.grades if grade.grader == grader]
+    if grader is None or (grader == name and not graded):
+        return Arm(log, log.items, [item.outcome for item in log.items], f"{name} v{version}")
+    newest = max((grade.grader_version for grade in graded), default=0)
+    by_id = {grade.id: grade.outcome for grade in graded if grade.grader_version == newest}
+    missing = [item.id for item in log.items if item.id not in by_id]
+    if missing:
+        raise UserError(
+            f"{log.path}: {len(missing)} of {len(log.items)} items have no grade by {grader!r} (first: {missing[0]!r}); "
+            f"expected all of them, which `bcrbench grade {log.path} --grader {grader}` adds"
+        )
+    return Arm(log, log.items, [by_id[item.id] for item in log.items], f"{grader} v{newest}")

@@ -1,0 +1,141 @@
+"""Which logs belong together, and which of them is the reference (DESIGN 2, 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bcrbench.errors import UserError, unknown
+from bcrbench.stats import guards
+from bcrbench.stats.arms import Arm
+
+DEFAULT_REFERENCE = "dense"
+
+
+@dataclass
+class Cell:
+    """Conditions that share task, model, agents, topology, roles and items; one arm a condition."""
+
+    facts: dict[str, Any]  # the run records' `cell`
+    arms: list[Arm]
+    reference: Arm | None = None
+
+
+def make_cells(arms: Sequence[Arm], vs: str | None, intersect: bool = False) -> tuple[list[Cell], list[str]]:
+    """Group the arms, find each group's reference, check every pairing; returns the cells and what a reader must know.
+
+    `vs` names the reference by its condition or the beginning of one; without it, `dense` is the reference where a
+    cell has it. Raises UserError for a condition that no log has, for two different runs of one condition, and for a
+    pairing that must not be made.
+    """
+    notes: list[str] = []
+    groups: dict[bytes, list[Arm]] = {}
+    for arm in arms:
+        groups.setdefault(_key(arm, intersect), []).append(arm)
+    cells = [Cell(group[0].run.cell, _once(group, notes)) for group in groups.values()]
+    wanted = resolve(vs, [arm.condition for arm in arms]) if vs is not None else DEFAULT_REFERENCE
+    for cell in cells:
+        _settle(cell, wanted, intersect, notes)
+    for cell in cells:
+        _explain_missing(cell, cells, wanted, vs is not None, notes)
+    return cells, notes
+
+
+def _key(arm: Arm, intersect: bool) -> bytes:
+    facts = {key: value for key, value in arm.run.cell.items() if not (intersect and key == "items")}
+    return msgspec.json.encode(facts, order="deterministic")
+
+
+def resolve(vs: str, conditions: Sequence[str]) -> str:
+    """The one condition that `vs` means: itself, or the only one that begins so, at a parameter's end if possible.
+
+    Raises UserError when none does, with the nearest match, or when several do.
+    """
+    known = sorted(set(conditions))
+    begun = [name for name in known if name.startswith(vs)]
+    ended = [name for name in begun if name[len(vs) :][:1] in ("", ":", ",")]
+    for found in ([name for name in begun if name == vs], ended, begun):
+        if len(found) == 1:
+            return found[0]
+    if not begun:
+        raise unknown("condition for --vs", vs, known)
+    raise UserError(f"--vs {vs!r}: begins {len(begun)} conditions ({', '.join(begun)}), expected one")
+
+
+def _once(group: list[Arm], notes: list[str]) -> list[Arm]:
+    kept: dict[str, Arm] = {}
+    for arm in group:
+        first = kept.setdefault(arm.condition, arm)
+        if first is not arm:
+            kept[arm.condition] = _fuller(first, arm, notes)
+    return list(kept.values())
+
+
+def _fuller(first: Arm, second: Arm, notes: list[str]) -> Arm:
+    """The more complete of two logs of one run; raises UserError when they are not the same run."""
+    if first.run.fingerprint != second.run.fingerprint:
+        raise UserError(
+            f"{second.path}: {second.condition!r} is in {first.path} too, with another fingerprint "
+            f"({_difference(first, second)}), expected each condition once in a cell"
+        )
+    kept, other = (second, first) if len(second.items) > len(first.items) else (first, second)
+    outcomes = dict(zip(other.ids, other.outcomes, strict=True))
+    differ = sum(outcomes.get(item.id, out) != out for item, out in zip(kept.items, kept.outcomes, strict=True))
+    notes.append(
+        f"{other.path} repeats {kept.path} ({kept.condition}, the same fingerprint): only the latter is counted; "
+        f"their outcomes differ on {differ} items"
+    )
+    return kept
+
+
+def _difference(first: Arm, second: Arm) -> str:
+    for part in ("resolved", "effective", "model", "items", "prompts", "grader", "packages", "code", "device"):
+        one, two = getattr(first.run, part), getattr(second.run, part)
+        for key in sorted({*one, *two}):
+            if one.get(key) != two.get(key):
+                return f"{part}.{key}: {two.get(key)!r} and {one.get(key)!r}"
+    return f"{second.run.fingerprint} and {first.run.fingerprint}"
+
+
+def _settle(cell: Cell, wanted: str, intersect: bool, notes: list[str]) -> None:
+    """Find the cell's reference, put it first, check it against every other arm, and take common items if asked."""
+    cell.reference = next((arm for arm in cell.arms if arm.condition == wanted), None)
+    if cell.reference is None:
+        return
+    others = [arm for arm in cell.arms if arm is not cell.reference]
+    for arm in others:
+        guards.check_pair(cell.reference, arm, intersect)
+    cell.arms = [cell.reference, *others]
+    if intersect and others:
+        shared = guards.common_ids(cell.arms)
+        notes.extend(guards.intersection_notes(cell.arms, shared))
+        cell.arms = [arm.only(shared) for arm in cell.arms]
+        cell.reference = cell.arms[0]
+
+
+def _explain_missing(cell: Cell, cells: Sequence[Cell], wanted: str, asked: bool, notes: list[str]) -> None:
+    """A cell without the reference that others have: refuse when it was asked for or only the items differ."""
+    if cell.reference is not None or not any(other.reference for other in cells):
+        return
+    by_distance = sorted(
+        (other for other in cells if other.reference), key=lambda other: len(_unequal(cell.facts, other.facts))
+    )
+    nearest = by_distance[0]
+    fields = _unequal(cell.facts, nearest.facts)
+    if fields == ["items"]:
+        assert nearest.reference is not None
+        guards.check_pair(nearest.reference, cell.arms[0])
+    field = fields[0]
+    told = (
+        f"cell.{field} is {cell.facts.get(field)!r}, {wanted} ({nearest.arms[0].path}) has {nearest.facts.get(field)!r}"
+    )
+    if asked:
+        raise UserError(f"{cell.arms[0].path}: {cell.arms[0].condition!r} cannot be paired with {wanted!r}: {told}")
+    notes.append(f"{cell.arms[0].path}: no {wanted} log in this cell, so nothing is paired ({told})")
+
+
+def _unequal(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    return [key for key in dict.fromkeys((*one, *two)) if one.get(key) != two.get(key)]

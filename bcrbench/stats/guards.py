@@ -1,0 +1,163 @@
+"""What must hold before two logs are compared, and what a reader must be told about them (DESIGN 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from bcrbench.errors import UserError
+from bcrbench.runs.schema import RunRecord
+from bcrbench.stats.arms import Arm
+from bcrbench.stats.paired import Split, smallest_significant
+
+FEW = 20  # discordant pairs below which a test says little
+
+_SAME = ("model.dtype", "tokenizer.hash", "tokenizer.chat_template_hash", "prompts.hash")
+_WORTH_SAYING = ("model.kernel", "model.backend", "device.kind")
+
+
+def look_up(run: RunRecord, name: str) -> Any:
+    """A field of the run record by its dotted name; None where it is absent."""
+    part, _, key = name.partition(".")
+    value = getattr(run, part)
+    return value.get(key) if isinstance(value, Mapping) else value
+
+
+def check_pair(reference: Arm, row: Arm, intersect: bool = False) -> None:
+    """Raise UserError, naming the field and both values, unless the arms differ in nothing but their condition.
+
+    With `intersect`, the sets and orders of items may differ; an id that both have must still be the same item.
+    """
+    for name in (*_model_fields(reference, row), *_SAME):
+        _same(reference, row, name, look_up(reference.run, name), look_up(row.run, name))
+    _same(reference, row, "grader", reference.grader, row.grader)
+    if not intersect:
+        _check_items(reference, row)
+    _check_hashes(reference, row)
+
+
+def _model_fields(reference: Arm, row: Arm) -> tuple[str, ...]:
+    hashed = all(look_up(arm.run, "model.weights_hash") for arm in (reference, row))
+    return ("model.weights_hash",) if hashed else ("model.id", "model.revision", "model.weights_hash")
+
+
+def _same(reference: Arm, row: Arm, field: str, expected: Any, found: Any, hint: str = "") -> None:
+    if expected != found:
+        raise _refusal(reference, row, f"{field} is {found!r}, expected {expected!r}{hint}")
+
+
+def _refusal(reference: Arm, row: Arm, told: str) -> UserError:
+    pair = f"{row.condition!r} cannot be paired with {reference.condition!r} ({reference.path})"
+    return UserError(f"{row.path}: {pair}: {told}")
+
+
+def _check_items(reference: Arm, row: Arm) -> None:
+    hint = "; --intersect pairs the items that both have"
+    one, two = (look_up(arm.run, "items.hash") for arm in (reference, row))
+    if one != two:
+        counts = f"({len(row.items)} items), expected {one!r} ({len(reference.items)} items)"
+        raise _refusal(reference, row, f"items.hash is {two!r} {counts}{hint}")
+    ours, theirs = reference.ids, row.ids
+    missing, extra = set(ours) - set(theirs), set(theirs) - set(ours)
+    if missing or extra:
+        unlike = ", ".join(filter(None, (_some(missing, "missing"), _some(extra, "more"))))
+        told = f"the number of items is {len(theirs)} ({unlike}), expected the same {len(ours)}{hint}"
+        raise _refusal(reference, row, told)
+    for k, (expected, found) in enumerate(zip(ours, theirs, strict=True)):
+        _same(reference, row, f"the id at place {k} of the order", expected, found, hint)
+
+
+def _some(ids: set[str], word: str) -> str:
+    return f"{len(ids)} {word}, {min(ids)!r} first" if ids else ""
+
+
+def _check_hashes(reference: Arm, row: Arm) -> None:
+    known = {item.id: item.item_hash for item in reference.items}
+    for item in row.items:
+        _same(reference, row, f"item_hash of {item.id!r}", known.get(item.id, item.item_hash), item.item_hash)
+
+
+def common_ids(arms: Sequence[Arm]) -> set[str]:
+    """The ids that every arm has. Raises UserError when there are none."""
+    shared = set.intersection(*(set(arm.ids) for arm in arms))
+    if not shared:
+        paths = ", ".join(str(arm.path) for arm in arms)
+        raise UserError(f"--intersect: no item is in all of {paths}, expected at least one")
+    return shared
+
+
+def intersection_notes(arms: Sequence[Arm], shared: set[str]) -> Iterator[str]:
+    """What `--intersect` paired and what it left out."""
+    left = ", ".join(
+        f"{len(arm.items) - len(shared)} of {arm.condition}" for arm in arms if len(arm.items) > len(shared)
+    )
+    yield f"--intersect: paired on the {len(shared)} items that all {len(arms)} logs have; left out: {left or 'none'}"
+    orders = {tuple(arm.only(shared).ids) for arm in arms}
+    if len(orders) > 1:
+        yield "--intersect: the common items ran in different orders, and a stateful run's outcomes depend on the order"
+    if left and any(arm.run.stateful for arm in arms):
+        yield "--intersect: a stateful run's outcomes also depend on the items that were left out"
+
+
+def pair_notes(reference: Arm, row: Arm) -> Iterator[str]:
+    """Differences that do not forbid a pairing but may explain it."""
+    for name in _WORTH_SAYING:
+        expected, found = look_up(reference.run, name), look_up(row.run, name)
+        if expected != found:
+            yield f"{row.condition}: {name} is {found!r}, {reference.condition} ran with {expected!r}"
+
+
+def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
+    """A word on tests with too few discordant pairs to say much."""
+    n = split.discordant
+    if n >= FEW:
+        return None
+    edge = smallest_significant(n)
+    least = f"the smallest significant split of {n} is {edge.b}/{edge.c}" if edge else f"no split of {n} is significant"
+    return f"{row.condition} against {reference.condition}: only {n} discordant pairs, fewer than {FEW}; {least}"
+
+
+def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
+    """Pairs of conditions that gave the same outcome and the same text on every item: did the setting arrive?"""
+    results = [[(i.id, out, i.text) for i, out in zip(arm.items, arm.outcomes, strict=True)] for arm in arms]
+    for (one, first), (two, second) in combinations(zip(arms, results, strict=True), 2):
+        if first and first == second:
+            yield (
+                f"{one.condition} and {two.condition} gave identical outcomes and texts on all {len(one.items)} items: "
+                f"did the setting arrive? effective: {_told(one)} and {_told(two)}"
+            )
+
+
+def _told(arm: Arm) -> str:
+    return " ".join(f"{key}={value}" for key, value in arm.run.effective.items()) or "nothing"
+
+
+def state_notes(arm: Arm) -> Iterator[str]:
+    """What must be said of one log: that it is partial, torn, or holds errors."""
+    if arm.log.status != "complete":
+        why = f": {arm.log.end.why}" if arm.log.end and arm.log.end.why else ""
+        done = f"{len(arm.log.items)} of {look_up(arm.run, 'items.count')} items"
+        told = "has no end record (killed, or still running)" if arm.log.end is None else f"was {_past(arm)}{why}"
+        yield f"{arm.path}: the run {told} after {done}; its numbers are partial"
+    if arm.log.torn:
+        yield f"{arm.path}: a torn last line was left out"
+    if arm.errors:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(arm.errors.items()))
+        yield f"{arm.condition}: {sum(arm.errors.values())} items ended in errors and count as not correct ({kinds})"
+
+
+def _past(arm: Arm) -> str:
+    return "stopped by an error" if arm.log.status == "failed" else arm.log.status
+
+
+def limit_notes(arms: Iterable[Arm]) -> Iterator[str]:
+    """Which runs took a part of their task's items; said once for all runs that took the same."""
+    taken: dict[tuple[Any, ...], list[str]] = {}
+    for arm in arms:
+        limit, count, total = (look_up(arm.run, f"items.{key}") for key in ("limit", "count", "total"))
+        if limit is not None or (total is not None and count != total):
+            taken.setdefault((limit, count, total), []).append(arm.condition)
+    for (limit, count, total), conditions in taken.items():
+        how = f"--limit {limit}" if limit is not None else "a choice of ids"
+        yield f"{', '.join(dict.fromkeys(conditions))}: {count} of the task's {total} items ({how}), not the whole set"

@@ -1,0 +1,91 @@
+"""One row a condition: accuracy, discordant split, reuse and time, as numbers (DESIGN 7).
+
+Percents are fractions, times are milliseconds, None stands for what does not apply.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from bcrbench.stats.arms import Arm
+from bcrbench.stats.intervals import newcombe, wilson
+from bcrbench.stats.latency import median_of, speedup, summary
+from bcrbench.stats.paired import mcnemar, split
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    "condition", "n", "correct", "accuracy", "ci_low", "ci_high", "b", "c", "discordant", "p",
+    "reuse_rate", "rows_recomputed", "ttft_ms", "e2e_ms",
+)  # fmt: skip
+
+
+def main_row(arm: Arm, reference: Arm | None) -> Row:
+    """The main table's row, less its `condition`. `b` counts items that only the reference solves, `c` those that only the arm does."""
+    calls = [call for item in arm.items for call in item.calls]
+    return {
+        **_share("correct", sum(arm.solved), len(arm.items)),
+        **_paired(arm, reference),
+        "reuse_rate": fmean([call.served == "reuse" for call in calls]) if calls else None,
+        "rows_recomputed": fmean([call.rows.recomputed for call in calls]) if calls else None,
+        "ttft_ms": median_of([call.ttft_ms for call in calls]),
+        "e2e_ms": median_of([1000 * item.wall_s for item in arm.items]),
+    }
+
+
+def _share(name: str, k: int, n: int) -> Row:
+    low, high = wilson(k, n) if n else (None, None)
+    return {"n": n, name: k, "accuracy": k / n if n else None, "ci_low": low, "ci_high": high}
+
+
+def _paired(arm: Arm, reference: Arm | None) -> Row:
+    if reference is None or reference is arm:
+        return {"b": None, "c": None, "discordant": None, "p": None}
+    found = split(reference.solved, arm.solved)
+    return {"b": found.b, "c": found.c, "discordant": found.discordant, "p": mcnemar(*found)}
+
+
+def difference_row(arm: Arm, reference: Arm | None) -> Row:
+    """The arm's accuracy less the reference's, with Newcombe's interval for paired proportions."""
+    if reference is None or reference is arm or not arm.items:
+        return {"difference": None, "diff_low": None, "diff_high": None}
+    b, c = split(reference.solved, arm.solved)
+    both = sum(arm.solved) - c
+    low, high = newcombe(both, c, b, len(arm.items) - both - b - c)
+    return {"difference": (c - b) / len(arm.items), "diff_low": low, "diff_high": high}
+
+
+def latency_rows(arm: Arm, reference: Arm | None) -> list[Row]:
+    """Quartiles and mean of both times, and the speed-up over the reference averaged in both ways; one row a time."""
+    rows = []
+    for name, times in _times(arm).items():
+        flat = [time for item in times for time in item]
+        pairs: tuple[list[float], list[float]] = ([], [])
+        if reference is not None and reference is not arm:
+            pairs = _pairs(_times(reference)[name], times)
+        rows.append({"time": name, **summary(flat)._asdict(), **speedup(*pairs)._asdict()})
+    return rows
+
+
+def _times(arm: Arm) -> dict[str, list[list[float]]]:
+    """Milliseconds by item: one a call for the first token, one for the whole item."""
+    return {
+        "ttft_ms": [[call.ttft_ms for call in item.calls] for item in arm.items],
+        "e2e_ms": [[1000 * item.wall_s] for item in arm.items],
+    }
+
+
+def _pairs(reference: list[list[float]], row: list[list[float]]) -> tuple[list[float], list[float]]:
+    """Times of calls that pair up; an item that an error cut short pairs none of its calls."""
+    items = [(one, two) for one, two in zip(reference, row, strict=True) if len(one) == len(two)]
+    return [time for one, _ in items for time in one], [time for _, two in items for time in two]
+
+
+def agent_rows(arm: Arm) -> list[Row]:
+    """Accuracy by role, over the calls that have a gold answer of their own."""
+    roles: dict[str, list[bool]] = {}
+    for call in (call for item in arm.items for call in item.calls):
+        if call.outcome is not None:
+            roles.setdefault(call.role, []).append(call.outcome == "correct")
+    return [{"role": role, **_share("right", sum(right), len(right))} for role, right in roles.items()]

@@ -1,0 +1,90 @@
+"""Tables in the formats people paste and programs read: table, md, csv, json, latex."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bcrbench.stats.summary import Row
+
+FORMATS = ("table", "md", "csv", "json", "latex")
+
+_STYLES = {"table": "simple", "md": "pipe", "latex": "latex_booktabs"}
+_PERCENTS = {"accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high"}
+_TEXTS = {"condition", "role", "time"}
+
+
+@dataclass
+class Table:
+    """Rows with the same keys, under a title that is printed only among several tables."""
+
+    title: str
+    rows: list[Row]
+
+
+def render_records(rows: Sequence[Row], fmt: str) -> str:
+    """Rows for a program: numbers in full, shares as fractions; nested values are columns of their own in CSV."""
+    if fmt == "json":
+        return json.dumps(list(rows), indent=2, ensure_ascii=False)
+    flat = [_flatten(row) for row in rows]
+    columns = list(dict.fromkeys(key for row in flat for key in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue().rstrip("\n")
+
+
+def _flatten(row: Row) -> Row:
+    """Lists of rows become columns named after their first field: `right_clerk`, `median_ttft_ms`."""
+    flat: Row = {}
+    for key, value in row.items():
+        if not isinstance(value, list):
+            flat[key] = value
+        elif not all(isinstance(part, dict) for part in value):
+            flat[key] = " ".join(map(str, value))
+        else:
+            for part in value:
+                name, *rest = part.items()
+                flat |= {f"{field}_{name[1]}": cell for field, cell in rest}
+    return flat
+
+
+def render_tables(tables: Sequence[Table], fmt: str) -> str:
+    """Tables for a reader: percents with one decimal, p with three; titled when there are several."""
+    parts = [f"{_title(table.title, fmt)}{_grid(table.rows, fmt)}" for table in tables if len(tables) > 1]
+    return "\n\n".join(parts or [_grid(table.rows, fmt) for table in tables])
+
+
+def _title(title: str, fmt: str) -> str:
+    return {"table": f"{title}\n", "md": f"**{title}**\n\n", "latex": f"% {title}\n"}[fmt]
+
+
+def _grid(rows: Sequence[Row], fmt: str) -> str:
+    from tabulate import tabulate
+
+    columns = list(rows[0]) if rows else []
+    body = [[_cell(name, row[name], fmt) for name in columns] for row in rows]
+    sides = ["left" if name in _TEXTS else "right" for name in columns]
+    return tabulate(body, headers=columns, tablefmt=_STYLES[fmt], colalign=sides, disable_numparse=True)
+
+
+def _cell(name: str, value: Any, fmt: str) -> str:
+    if value is None:
+        return "-"
+    text = _form(name)(value) if isinstance(value, int | float) else str(value)
+    return text.replace("|", "\\|") if fmt == "md" else text
+
+
+def _form(name: str) -> Callable[[float], str]:
+    if name in _PERCENTS:
+        return lambda value: f"{100 * value:.1f}"
+    if name == "p":
+        return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
+    if name.endswith(("ratios", "means")):
+        return lambda value: f"{value:.2f}x"
+    return lambda value: str(value) if isinstance(value, int) else f"{value:.1f}"
