@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     device: str = "auto"
     dtype: str = "auto"
     kernel: str = "auto"
+    threads: _Count | None = None
     max_new_tokens: _Count | None = None
     out: str = "runs"
 

@@ -38,7 +38,7 @@ class Requests:
         self.templates = {a.id: build_template(self.tokenizer, prompts, a, self.agents) for a in self.agents}
         self._lengths: dict[str, int] = {}
         header = encode(self.tokenizer, question_header(self.tokenizer) + prompts.question_prefix)
-        self.server = Server(runtime, policy, header, max_new_tokens)
+        self.server = Server(runtime, policy, {QUESTION: header}, max_new_tokens)
         for agent in self.agents:
             self.server.prepare(agent.id, self.templates[agent.id].hollow())
 

@@ -26,6 +26,10 @@ _OPTIONS = [
     click.option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.  [default: auto]"),
     click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),
     click.option("--kernel", metavar="NAME", help="auto, sdpa, tiles, flex or flash.  [default: auto]"),
+    click.option(
+        "--threads", type=int, metavar="N",
+        help="CPU threads.  [default: OMP_NUM_THREADS, else 1 for a small model and all cores for a large one]",
+    ),
     click.option("--max-new-tokens", type=int, metavar="N", help="Longest generation; the task's own otherwise."),
     click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]"),
     click.option("--dry-run", is_flag=True, help="Resolve everything, print the first prompt, load no model."),

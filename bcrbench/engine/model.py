@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import re
 from bisect import bisect_left
 from contextlib import ExitStack
@@ -193,7 +194,9 @@ def find_source(spec: str) -> Source:
     )
 
 
-def load(spec: str, device: str = "auto", dtype: str = "auto", kernel: str = "auto") -> Runtime:
+def load(
+    spec: str, device: str = "auto", dtype: str = "auto", kernel: str = "auto", threads: int | None = None
+) -> Runtime:
     """Load model and tokenizer for inference. Raises UserError when the model cannot be had or cannot be served."""
     source = find_source(spec)
     place = pick_device(device)
@@ -203,7 +206,19 @@ def load(spec: str, device: str = "auto", dtype: str = "auto", kernel: str = "au
     kind = pick_dtype(dtype, config.model_type, place)
     register()
     model = _model(source, config, kind, place)
+    set_threads(threads, model)
     return Runtime(model, load_tokenizer(source), place, kind, kernel, source)
+
+
+SMALL = 30_000_000  # parameters under which one thread is the fastest: a pass is shorter than waking a second one
+
+
+def set_threads(wanted: int | None, model: Any) -> None:
+    """Set torch's CPU threads: as asked, else as OMP_NUM_THREADS says, else one for a small model."""
+    if wanted is not None:
+        torch.set_num_threads(wanted)
+    elif "OMP_NUM_THREADS" not in os.environ and sum(p.numel() for p in model.parameters()) < SMALL:
+        torch.set_num_threads(1)
 
 
 def pick_device(name: str) -> torch.device:

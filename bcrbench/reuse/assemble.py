@@ -50,15 +50,16 @@ def _similarity(rows: Tensor, stored: Ring, places: list[tuple[int, int]]) -> tu
     tokens, features = flat.shape
     by_row = flat.new_empty((len(places), tokens))
     by_channel = flat.new_empty((len(places), features))
+    gap = torch.empty_like(flat)  # one buffer for all anchors: fresh pages would cost more than the arithmetic
     for i, (slot, length) in enumerate(places):
-        first = stored.rows(slot, 0, tokens).float()
-        gap = first - flat
-        by_row[i] = torch.linalg.vector_norm(gap, ord=1, dim=1) / features
-        # Anchors of the candidate's own length have the same first and last rows.
-        if length != tokens:
-            gap = stored.rows(slot, length - tokens, length).float() - flat
-        by_channel[i] = torch.linalg.vector_norm(gap, dim=0)
-    return torch.softmax(-by_row, dim=0), torch.softmax(-by_channel, dim=0)
+        torch.sub(stored.rows(slot, length - tokens, length), flat, out=gap)
+        by_channel[i] = gap.square_().sum(0)
+        if length == tokens:
+            gap.sqrt_()  # first and last rows are the same: the squares give the absolute gaps back
+        else:
+            torch.sub(stored.rows(slot, 0, tokens), flat, out=gap).abs_()
+        by_row[i] = gap.sum(1)
+    return torch.softmax(by_row.div_(-features), dim=0), torch.softmax(-by_channel.sqrt_(), dim=0)
 
 
 def corrected(block: Block, bucket: Bucket, consumer: str, weights: Weights) -> Block:

@@ -7,7 +7,7 @@ call writes only what follows; dense calls use a scratch cache and leave those r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Mapping, Sequence
 
 import torch
 
@@ -57,12 +57,17 @@ class Outcome:
 
 
 class Server:
-    """Serves calls under one policy; holds the pool, the caches and the current request's state."""
+    """Serves calls under one policy; holds the pool, the caches and the current request's state.
 
-    def __init__(self, runtime: Runtime, policy: Policy, header: Sequence[int], max_new_tokens: int) -> None:
+    `headers` maps a shared segment to the ids it is prefilled behind when it is met (base=header).
+    """
+
+    def __init__(
+        self, runtime: Runtime, policy: Policy, headers: Mapping[str, Sequence[int]], max_new_tokens: int
+    ) -> None:
         self.runtime = runtime
         self.policy = policy
-        self.header = list(header)
+        self.headers = headers
         self.limit = max_new_tokens
         self.clock = Clock(runtime.device)
         self.pool: Pool | None = None
@@ -140,7 +145,8 @@ class Server:
                 continue
             with self.clock.stage("base"):
                 content = job.prompt.ids[segment.start : segment.end]
-                self.bases[segment.name] = self._alone(content, [] if self._empty_base else self.header)
+                header = [] if self._empty_base else self.headers.get(segment.name, [])
+                self.bases[segment.name] = self._alone(content, header)
             gates.append(self._gate(segment.name))
         return gates
 

@@ -25,13 +25,13 @@ class Models:
     """Keeps the last loaded model, so that runs that follow each other share it."""
 
     def __init__(self) -> None:
-        self._key: tuple[str, ...] | None = None
+        self._key: tuple[Any, ...] | None = None
         self._runtime: Runtime | None = None
 
     def get(self, plan: Plan) -> Runtime:
         """The model of a plan, loaded if it is another than the last."""
         settings = plan.cell.settings
-        key = (settings.model, settings.device, settings.dtype, settings.kernel)
+        key = (settings.model, settings.device, settings.dtype, settings.kernel, settings.threads)
         if self._runtime is None or key != self._key:
             self._runtime = None
             self._runtime = load(*key)
