@@ -80,3 +80,11 @@ def from_folder(folder: Path | None = None) -> dict[str, Any]:
     """Settings of the working folder's bcrbench.yaml; empty when there is none."""
     path = (folder or Path.cwd()) / FILE
     return read_yaml(path, "configuration") if path.is_file() else {}
+
+
+def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that were typed on the command line: those that are not None, with lists split."""
+    given = {name: value for name, value in flags.items() if value is not None and name != "dry_run"}
+    if "ids" in given:
+        given["ids"] = [part for part in given["ids"].split(",") if part]
+    return given

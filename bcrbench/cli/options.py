@@ -41,11 +41,3 @@ def run_options(command: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
-    """Only what was typed, with lists split."""
-    given = {name: value for name, value in flags.items() if value is not None and name != "dry_run"}
-    if "ids" in given:
-        given["ids"] = [part for part in given["ids"].split(",") if part]
-    return given

@@ -16,11 +16,10 @@ def say(line: str) -> None:
 
 def one_cell(flags: dict[str, Any], conditions: list[str]) -> None:
     """Run conditions in the one cell that the flags describe."""
-    from bcrbench.cli.options import given_settings
-    from bcrbench.settings import FILE, from_folder, resolve
+    from bcrbench.settings import FILE, from_flags, from_folder, resolve
     from bcrbench.sweep.plan import plan
 
-    settings, given = resolve([(FILE, from_folder()), ("flags", given_settings(flags))])
+    settings, given = resolve([(FILE, from_folder()), ("flags", from_flags(flags))])
     run_plans(plan(settings, conditions, given), flags["dry_run"])
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bcrbench.cli.options import given_settings
-from bcrbench.settings import FILE, from_folder, resolve
+from bcrbench.settings import FILE, from_flags, from_folder, resolve
 from bcrbench.sweep.plan import Plan, plan
 from bcrbench.sweep.recipe import Recipe, read
 
@@ -21,7 +20,7 @@ def expand(name: str | None, conditions: list[str], flags: dict[str, Any]) -> li
         layers = [
             (FILE, from_folder()),
             (f"recipe {recipe.name}", {**recipe.settings, **cell}),
-            ("flags", given_settings(flags)),
+            ("flags", from_flags(flags)),
         ]
         settings, given = resolve(layers)
         plans += plan(settings, wanted, {**given, "recipe": name} if name else given)
