@@ -26,12 +26,14 @@ TILE = 128  # rows a tile; field.md 2.2: 1.15x work at 4096 rows and rho 0.2
 class Rows:
     """The rows of one pass: ascending absolute positions, and the kernel that attends for them.
 
-    `listed` are the positions as a list; `device` is where tensors go.
+    `listed` are the positions as a list; `device` is where tensors go. When `queries` is a list, every layer's
+    queries [heads, n, dim] are appended to it: that is how a draft is recorded.
     """
 
     listed: list[int]
     device: Any
     kernel: Kernel
+    queries: list[Tensor] | None = None
     work: dict[str, Any] = field(default_factory=dict)  # what a kernel prepares once for all layers
 
     def __post_init__(self) -> None:
@@ -77,6 +79,8 @@ def attend(
 ) -> tuple[Tensor, None]:
     """What transformers calls in every layer: query [1, heads, n, dim], key and value [1, kv_heads, end, dim]."""
     rows: Rows = kwargs["rows"]
+    if rows.queries is not None:
+        rows.queries.append(query[0])
     out = rows.kernel(query, key, value, rows, scaling)
     return out.transpose(1, 2).contiguous(), None
 
@@ -108,12 +112,12 @@ def tiles(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -
     batch, heads, count, dim = query.shape
     kv_heads = key.shape[1]
     group = heads // kv_heads
-    out = torch.empty_like(query)
+    done = []
     for first, last, end, mask in _tile_masks(rows, group, query.device):
         tile = query[:, :, first:last].reshape(batch, kv_heads, group * (last - first), dim)
-        done = scaled_dot_product_attention(tile, key[:, :, :end], value[:, :, :end], attn_mask=mask, scale=scale)
-        out[:, :, first:last] = done.view(batch, heads, last - first, dim)
-    return out
+        out = scaled_dot_product_attention(tile, key[:, :, :end], value[:, :, :end], attn_mask=mask, scale=scale)
+        done.append(out.view(batch, heads, last - first, dim))
+    return done[0] if len(done) == 1 else torch.cat(done, dim=2)
 
 
 def _tile_masks(rows: Rows, group: int, device: Any) -> list[tuple[int, int, int, Tensor | None]]:

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from contextlib import ExitStack
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Sequence
@@ -44,7 +45,7 @@ class Source:
     @property
     def local(self) -> bool:
         """True unless a hub id was named."""
-        return self.shape is not None or Path(self.location).exists()
+        return self.shape is not None or os.path.exists(self.location)
 
 
 @dataclass
@@ -82,14 +83,22 @@ class Runtime:
         return SlotCache(self.layers, self.kv_heads, self.head_dim, capacity, self.dtype, self.device)
 
     @torch.inference_mode()
-    def run(self, ids: Sequence[int], rows: Sequence[int], cache: SlotCache, kernel: Kernel | None = None) -> Tensor:
+    def run(
+        self,
+        ids: Sequence[int],
+        rows: Sequence[int],
+        cache: SlotCache,
+        kernel: Kernel | None = None,
+        queries: list[Tensor] | None = None,
+    ) -> Tensor:
         """Run the tokens `ids` at the ascending positions `rows` against the cache; their rows become fresh.
 
         Returns the logits [vocab] of the last row, float32. The cache's length grows to cover the rows. Prefill is
-        all rows, decode is one, repair is the selected ones (paper App. B, "the recompute path"). Raises ValueError for
-        rows that are not ascending, or that leave a hole after the filled rows.
+        all rows, decode is one, repair is the selected ones (paper App. B, "the recompute path"). A list given as
+        `queries` receives every layer's queries [heads, n, head_dim]. Raises ValueError for rows that are not
+        ascending, or that leave a hole after the filled rows.
         """
-        plan = Rows(list(rows), self.device, kernel or self.kernel)
+        plan = Rows(list(rows), self.device, kernel or self.kernel, queries)
         if len(ids) != len(plan.listed):
             raise ValueError(f"{len(ids)} ids for {len(plan.listed)} rows")
         _refuse_hole(plan.listed, cache.length)
@@ -156,7 +165,7 @@ def weights_hash(model: Any) -> str:
     total = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         flat = tensor.detach().reshape(-1)
-        sample = flat[:: max(1, flat.numel() // 1024)][:1024].float().cpu().contiguous()
+        sample = flat[:: max(1, -(-flat.numel() // 1024))].float().cpu().contiguous()
         total.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         total.update(sample.numpy().tobytes())
     return total.hexdigest()[:16]
@@ -177,20 +186,24 @@ def find_source(spec: str) -> Source:
         if shape not in SHAPES:
             raise unknown("model shape", shape, SHAPES)
         return Source(spec, spec, shape=shape)
-    path = Path(spec).expanduser()
-    if path.is_file():
+    # os.path answers no, where Path raises for what cannot be a file's name (too long, a home that is not there).
+    path = Path(os.path.expanduser(spec))
+    if os.path.isfile(path):
         if path.suffix != ".gguf":
             raise UserError(f"model {spec!r}: a file, expected a .gguf file or a folder with safetensors")
         return Source(spec, str(path.parent), gguf=path.name)
-    if path.is_dir():
+    if os.path.isdir(path):
         if not (path / "config.json").is_file() or not any(path.glob("*.safetensors")):
             raise UserError(f"model {spec!r}: folder lacks config.json or *.safetensors")
         return Source(spec, str(path))
     if _HUB.fullmatch(spec) and not spec.startswith((".", "/")):
         name, _, revision = spec.partition("@")
         return Source(spec, name, revision=revision or None)
+    near = get_close_matches(spec, ["bundled", *(f"random:{shape}" for shape in SHAPES)], n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise UserError(
-        f"unknown model {spec!r}; expected 'bundled', 'random:<shape>', a folder, a .gguf file or a hub id org/name"
+        f"unknown model {spec!r}{hint}; "
+        "expected 'bundled', 'random:<shape>', a folder, a .gguf file or a hub id org/name"
     )
 
 
@@ -267,11 +280,16 @@ def refuse_unserved(config: Any, spec: str) -> None:
     layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
     sliding = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", kind == "mistral")
     if sliding or layer_types != {"full_attention"}:
-        raise UserError(f"model {spec!r}: {kind} with sliding-window or hybrid layers is not served; expected full attention")
-    rope = (getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
+        raise UserError(
+            f"model {spec!r}: {kind} with sliding-window or hybrid layers is not served; expected full attention"
+        )
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     rope_type = rope.get("rope_type", "default")
     if rope_type not in STATIC_ROPE:
-        raise UserError(f"model {spec!r}: rope type {rope_type!r} changes with length; expected {', '.join(STATIC_ROPE)}")
+        raise UserError(
+            f"model {spec!r}: {kind} with rope type {rope_type!r} is not served, its frequencies may change with "
+            f"length; expected one of {', '.join(STATIC_ROPE)}"
+        )
 
 
 def _config(source: Source) -> Any:
@@ -292,12 +310,21 @@ def _model(source: Source, config: Any, dtype: torch.dtype, device: torch.device
             model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=NAME)
         return model.eval()
     weights = {} if source.gguf else {"use_safetensors": True}
-    model = _fetch(
+    model, report = _fetch(
         source,
         lambda: AutoModelForCausalLM.from_pretrained(
-            source.location, dtype=dtype, attn_implementation=NAME, **weights, **_where(source)
+            source.location,
+            dtype=dtype,
+            attn_implementation=NAME,
+            output_loading_info=True,
+            **weights,
+            **_where(source),
         ),
     )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        # transformers draws what is missing at random and only warns.
+        raise UserError(f"model {source.spec!r}: weights lack {missing[0]!r} and {len(missing) - 1} more tensors")
     return model.to(device).eval()
 
 
@@ -324,6 +351,6 @@ def _where(source: Source) -> dict[str, Any]:
 def _fetch(source: Source, load_it: Any) -> Any:
     try:
         return load_it()
-    except (OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:300]
+    except Exception as error:  # readers of weights, configurations and vocabularies raise types of their own
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise UserError(f"model {source.spec!r}: cannot be loaded ({reason})") from error

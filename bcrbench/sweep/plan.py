@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bcrbench.agents.graph import Agent, assign_roles, build_graph
 from bcrbench.agents.promptset import PromptSet, load_prompts
 from bcrbench.conditions import Spec, parse
@@ -53,6 +55,8 @@ def plan_cell(settings: Settings) -> Cell:
     if name not in task.graders:
         raise unknown(f"grader of task {task.name!r}", name, task.graders)
     everything = task.items(settings.data)
+    if settings.limit is None and settings.ids is None and settings.data is None:
+        settings = msgspec.structs.replace(settings, limit=getattr(task, "default_limit", None))
     return Cell(
         settings=settings,
         task=task,

@@ -64,7 +64,10 @@ def final_gold(task: Task, item: Item, roles: Sequence[str]) -> str:
 
 
 class Task(Protocol):
-    """A benchmark: where its items come from, how its agents are prompted, how answers are graded."""
+    """A benchmark: where its items come from, how its agents are prompted, how answers are graded.
+
+    A task may also have `default_limit`: how many items run when nothing else was asked for.
+    """
 
     name: str
     graders: Mapping[str, Grader]

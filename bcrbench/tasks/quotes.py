@@ -58,6 +58,7 @@ class Quotes:
     graders: Mapping[str, Grader] = {"quotes-total": QuotesTotal()}
     default_grader = "quotes-total"
     max_new_tokens = 40
+    default_limit = 100  # without --limit, --ids or --data: a demonstration that takes about a minute
 
     def prompts(self) -> PromptSet:
         """The bundled wording: clerks of north, south, east and west, then the buyer."""
