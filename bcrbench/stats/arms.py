@@ -84,7 +84,7 @@ def _arm(log: Log[ItemOutcome], grader: str | None) -> Arm:
     missing = [item.id for item in log.items if item.id not in by_id]
     if missing:
         raise UserError(
-            f"{log.path}: {len(missing)} of {len(log.items)} items have no grade by {grader!r} (first: {missing[0]!r}); "
-            f"expected all of them, which `bcrbench grade {log.path} --grader {grader}` adds"
+            f"{log.path}: {len(missing)} of {len(log.items)} items lack a grade by {grader!r} (first: {missing[0]!r}), "
+            f"expected none: `bcrbench grade {log.path} --grader {grader}` adds them"
         )
     return Arm(log, log.items, [by_id[item.id] for item in log.items], f"{grader} v{newest}")

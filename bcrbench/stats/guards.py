@@ -139,7 +139,7 @@ def state_notes(arm: Arm) -> Iterator[str]:
         why = f": {arm.log.end.why}" if arm.log.end and arm.log.end.why else ""
         done = f"{len(arm.log.items)} of {look_up(arm.run, 'items.count')} items"
         told = "has no end record (killed, or still running)" if arm.log.end is None else f"was {_past(arm)}{why}"
-        yield f"{arm.path}: the run {told} after {done}; its numbers are partial"
+        yield f"{arm.path}: the run {told} after {done}; its numbers are not final"
     if arm.log.torn:
         yield f"{arm.path}: a torn last line was left out"
     if arm.errors:

@@ -36,11 +36,11 @@ def mcnemar(b: int, c: int) -> float:
     """Two-sided p of the exact McNemar test: a fair coin over the discordant items; 1 when there are none."""
     n = b + c
     tail = sum(comb(n, k) for k in range(min(b, c) + 1))
-    return min(1.0, 2 * tail / 2**n)
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def smallest_significant(discordant: int, alpha: float = ALPHA) -> Split | None:
     """The most even split of so many discordant items that is significant; None when no split of them is."""
     tails = accumulate(comb(discordant, k) for k in range(discordant // 2 + 1))
-    below = [k for k, tail in enumerate(tails) if 2 * tail / 2**discordant < alpha]
+    below = [k for k, tail in enumerate(tails) if 2 * tail / (1 << discordant) < alpha]
     return Split(discordant - below[-1], below[-1]) if below else None

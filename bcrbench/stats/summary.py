@@ -22,7 +22,10 @@ COLUMNS = (
 
 
 def main_row(arm: Arm, reference: Arm | None) -> Row:
-    """The main table's row, less its `condition`. `b` counts items that only the reference solves, `c` those that only the arm does."""
+    """The main table's row, less its `condition`.
+
+    `b` counts items that only the reference solves, `c` those that only the arm does.
+    """
     calls = [call for item in arm.items for call in item.calls]
     return {
         **_share("correct", sum(arm.solved), len(arm.items)),

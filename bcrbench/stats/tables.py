@@ -65,12 +65,13 @@ def _title(title: str, fmt: str) -> str:
 
 
 def _grid(rows: Sequence[Row], fmt: str) -> str:
-    from tabulate import tabulate
+    import tabulate
 
+    tabulate.MIN_PADDING = 0  # else headers grow by two, and the table no longer fits a usual terminal
     columns = list(rows[0]) if rows else []
     body = [[_cell(name, row[name], fmt) for name in columns] for row in rows]
     sides = ["left" if name in _TEXTS else "right" for name in columns]
-    return tabulate(body, headers=columns, tablefmt=_STYLES[fmt], colalign=sides, disable_numparse=True)
+    return tabulate.tabulate(body, headers=columns, tablefmt=_STYLES[fmt], colalign=sides, disable_numparse=True)
 
 
 def _cell(name: str, value: Any, fmt: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "stats")]
 
-COMMAND = "from bcrbench.cli.stats import stats; stats()"
+COMMAND = "from bcrbench.cli.main import main; main()"
 
 
 def make_logs(folder: Path, logs: int, items: int) -> None:
@@ -38,7 +38,7 @@ def make_logs(folder: Path, logs: int, items: int) -> None:
 
 def timed(folder: Path) -> tuple[float, float]:
     """Seconds of wall and of processor time of one run of the command on one core."""
-    arguments = [sys.executable, "-c", COMMAND, str(folder), "--vs", "dense", "--format", "json"]
+    arguments = [sys.executable, "-c", COMMAND, "stats", str(folder), "--vs", "dense", "--format", "json"]
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -254,7 +254,7 @@ def test_another_graders_outcomes_replace_the_runs_own(dense: Path) -> None:
 
 def test_missing_grades_are_counted(dense: Path) -> None:
     part = other(dense, WORSE, grades=grades(WORSE[:28]))
-    with pytest.raises(UserError, match=r"12 of 40 items have no grade by 'strict' \(first: 'q28'\)"):
+    with pytest.raises(UserError, match=r"12 of 40 items lack a grade by 'strict' \(first: 'q28'\)"):
         compare([part], grader="strict")
     with pytest.raises(UserError, match=r"unknown grader 'stict' \(did you mean 'strict'"):
         compare([part], grader="stict")
