@@ -94,7 +94,8 @@ class Bucket:
     def store(self, key: str, consumer: str, base: Block, delta: Block, after: Block) -> None:
         """Keep what one dense call of `consumer` showed: base rows, their deviation, the following segment's.
 
-        A second consumer of the same item adds its deviations and overwrites the base, as released.
+        A second consumer of the same item adds its deviations and overwrites the base, as released. Raises ValueError
+        when the item's anchor has another length: two items must not share a key.
         """
         if len(self.anchors) > self.capacity:
             self._evict()
@@ -102,6 +103,8 @@ class Bucket:
         if anchor is None:
             anchor = Anchor(key, self._free_slot(), base.tokens)
             self.anchors.append(anchor)
+        if anchor.tokens != base.tokens:
+            raise ValueError(f"anchor {key!r} holds {anchor.tokens} rows, got {base.tokens}")
         kept = self.deltas.setdefault(consumer, Deltas())
         parts = {
             "base": (self.base_keys, self.base_values, base),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import torch
 from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
@@ -35,9 +36,12 @@ class Block:
 
 def read(cache: SlotCache, start: int, end: int) -> Block:
     """Copy rows [start, end) out of a cache."""
-    keys = cache.keys[:, 0, :, start:end].permute(2, 0, 1, 3).contiguous()
-    values = cache.values[:, 0, :, start:end].permute(2, 0, 1, 3).contiguous()
-    return Block(keys, values, start)
+    return Block(_copied(cache.keys[:, 0, :, start:end]), _copied(cache.values[:, 0, :, start:end]), start)
+
+
+def _copied(rows: Tensor) -> Tensor:
+    # contiguous() would hand out the cache itself where one layer and one head leave nothing to reorder
+    return rows.permute(2, 0, 1, 3).clone(memory_format=torch.contiguous_format)
 
 
 def write(cache: SlotCache, start: int, block: Block) -> None:
