@@ -66,13 +66,13 @@ def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, p
     A stateful run first replays the items it has (resume). Raises RunFailed when the state cannot be rebuilt or an
     item cannot be run; the log then says why and stays resumable. Raises Cancelled after a stop was asked for.
     """
-    finished: list[ItemRecord] = []
+    finished = list(done.items) if done is not None else []
     if done is None:
         writer.append(run.record)
     with stopping() as stop:
         try:
             if done is not None:
-                finished = resume(run, done, progress, stop)
+                resume(run, done, progress, stop)
             _run_owed(run, writer, finished, progress, stop)
         except RunFailed as error:
             writer.append(_end(finished, "failed", str(error)))
@@ -84,22 +84,21 @@ def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, p
     return "complete"
 
 
-def resume(run: Run[Item], done: Log[ItemRecord], progress: Progress, stop: Stop) -> list[ItemRecord]:
-    """The finished items of a log, after rebuilding the state that they left behind.
+def resume(run: Run[Item], done: Log[ItemRecord], progress: Progress, stop: Stop) -> None:
+    """Rebuild the state that a log's items left behind.
 
-    A stateless run needs none. A stateful one replays everything but decoding and compares the anchor pool's hash
+    A stateless run has none. A stateful one replays everything but decoding and compares the anchor pool's hash
     after every item with the logged one. Raises RunFailed when they differ.
     """
     for number, logged in enumerate(done.items):
         if logged.index != number:
             raise RunFailed(f"item {logged.index} stands where item {number} is expected; the log cannot be resumed")
         if stop.asked:
-            break
+            return
         if run.record.stateful:
             again = run.run_one(number, run.items[number], logged)
             _compare(logged, again)
         progress.item(logged, True)
-    return list(done.items)
 
 
 def _compare(logged: ItemRecord, again: ItemRecord) -> None:

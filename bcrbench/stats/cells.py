@@ -39,6 +39,8 @@ def make_cells(arms: Sequence[Arm], vs: str | None, intersect: bool = False) -> 
     wanted = resolve(vs, [arm.condition for arm in arms]) if vs is not None else DEFAULT_REFERENCE
     for cell in cells:
         _settle(cell, wanted, intersect, notes)
+        # Whatever order a shell gave the files in: the reference first, then by name.
+        cell.arms.sort(key=lambda arm: (arm is not cell.reference, arm.condition))
     for cell in cells:
         _explain_missing(cell, cells, wanted, vs is not None, notes)
     return cells, notes

@@ -1,12 +1,11 @@
 """Intervals for an accuracy and for the difference of two paired ones (statistics.md 3.2).
 
-Written out because `scipy.stats`, which has the first, takes half a second to import, and no library has the second.
+The first is scipy's; the second is written out, because no library has it for paired items.
 """
 
 from __future__ import annotations
 
 from math import sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 LEVEL = 0.95
@@ -23,11 +22,11 @@ def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
     """Wilson's score interval, without continuity correction, for k of n. Raises ValueError unless 0 <= k <= n > 0."""
     if not 0 <= k <= n or n == 0:
         raise ValueError(f"{k} of {n}, expected 0 <= k <= n and n > 0")
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    centre = (k + z * z / 2) / (n + z * z)
-    half = z * sqrt(k * (n - k) / n + z * z / 4) / (n + z * z)
+    from scipy.stats import binomtest  # half a second to import, so only when an interval is wanted
+
+    bounds = binomtest(k, n).proportion_ci(level, method="wilson")
     # At the ends the bound is the end itself; rounding must not put it a hair outside the estimate.
-    return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
+    return Interval(0.0 if k == 0 else float(bounds.low), 1.0 if k == n else float(bounds.high))
 
 
 def newcombe(both: int, first: int, second: int, neither: int, level: float = LEVEL) -> Interval:

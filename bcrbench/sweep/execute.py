@@ -49,20 +49,16 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
     record = run_record(plan, runtime)
     folder = Path(plan.cell.settings.out)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
-    done = read_log(path) if _begun(path) else None
+    with LogWriter(path) as writer:
+        done = None if writer.fresh else read_log(path)
     if done is not None and done.status == "complete":
         say(f"{path}: complete, {len(done.items)} items; nothing to do")
         return path
     with LogWriter(path, reopen=True) as writer:
-        done = read_log(path) if not writer.fresh else None
         _announce(say, path, done, len(plan.cell.items))
         run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime))
         carry_out(run, writer, done, Reporter(record.condition, len(plan.cell.items), say))
     return path
-
-
-def _begun(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
 
 
 def _announce(say: Callable[[str], None], path: Path, done: Log[ItemRecord] | None, total: int) -> None:
