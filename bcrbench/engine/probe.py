@@ -1,0 +1,61 @@
+"""Looking without touching: passes that leave cache and model as they were.
+
+A probe of the first layers costs a fraction of a prefill (field.md 1.1, the check layer); rows lent for scratch are
+given back byte for byte (paper Alg. 2, lines 1 and 3).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import Any, Iterator, Sequence
+
+from torch import Tensor, inference_mode
+
+from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.model import Runtime
+
+
+class _Reached(Exception):
+    """The last probed layer has its keys and values; nothing after it is wanted."""
+
+
+class _FirstLayers(SlotCache):
+    """A cache of the first few layers, which ends the pass as soon as the last of them is filled."""
+
+    def update(self, keys: Tensor, values: Tensor, layer: int, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Keep the rows as any slot cache does; raises _Reached at the last layer kept."""
+        filled = super().update(keys, values, layer, *args, **kwargs)
+        if layer + 1 == self.keys.shape[0]:
+            raise _Reached
+        return filled
+
+
+def first_layers(runtime: Runtime, ids: Sequence[int], layers: int) -> SlotCache:
+    """Exact keys and values of the first `layers` layers for the whole of `ids`, from an empty cache.
+
+    Runs `layers - 1` blocks and the next one's projections. Returns a cache [layers, 1, kv_heads, len(ids), head_dim].
+    Raises ValueError when the model has fewer layers, or without ids.
+    """
+    if not 1 <= layers <= runtime.layers:
+        raise ValueError(f"{layers} layers to probe: expected 1 to {runtime.layers}")
+    cache = _FirstLayers(layers, runtime.kv_heads, runtime.head_dim, len(ids), runtime.dtype, runtime.device)
+    with suppress(_Reached):
+        runtime.run(ids, range(len(ids)), cache)
+    cache.length = len(ids)
+    return cache
+
+
+@contextmanager
+def lent_rows(cache: SlotCache, start: int, end: int) -> Iterator[None]:
+    """Lend rows [start, end) for scratch; afterwards they and the length are what they were, whatever happened."""
+    cache.reserve(end)
+    length = cache.length
+    keys, values = (part[:, :, :, start:end].clone() for part in (cache.keys, cache.values))
+    try:
+        yield
+    finally:
+        # A cache that grew during a pass is an inference tensor, which may not be written elsewhere.
+        with inference_mode():
+            cache.keys[:, :, :, start:end] = keys
+            cache.values[:, :, :, start:end] = values
+        cache.length = length
