@@ -100,6 +100,8 @@ class Requests:
             ttft_ms=round(outcome.ttft_ms, 4),
             e2e_ms=round(outcome.e2e_ms, 4),
             gate=outcome.gates,
+            draft_ids=outcome.start.draft_ids,
+            selected_spans=spans(outcome.start.rows) if outcome.start.rows else None,
             text_tokens_equal=equal,
             gold=gold,
             prediction=prediction,
@@ -121,6 +123,7 @@ class Requests:
             calls=calls,
             wall_s=round(wall, 6),
             pool_hash=self.server.pool.hash() if self.server.pool is not None else None,
+            rng=self.server.streams if self.policy.pooled else None,
         )
 
     def _grade(self, prediction: str | None, gold: str) -> str:
@@ -133,10 +136,21 @@ def ids_hash(ids: Sequence[int]) -> str:
     return hashlib.sha256(words.tobytes()).hexdigest()[:16]
 
 
-def describe_first(requests_templates: dict[str, Template], item: Item, tokenizer: Any, agent: str) -> list[dict[str, Any]]:
-    """The first prompt's segments with ids and text, for --dry-run."""
+def spans(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending rows as maximal spans [start, end)."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and found[-1][1] == row:
+            found[-1] = (found[-1][0], row + 1)
+        else:
+            found.append((row, row + 1))
+    return found
+
+
+def describe_first(template: Template, item: Item, tokenizer: Any) -> list[dict[str, Any]]:
+    """The first agent's prompt, segment by segment with ids and text, for --dry-run."""
     ids = {QUESTION: encode(tokenizer, item.question)}
-    prompt = requests_templates[agent].assemble(ids)
+    prompt = template.assemble(ids)
     return [
         {
             "segment": segment.name,

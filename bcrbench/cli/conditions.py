@@ -8,13 +8,11 @@ import click
 @click.command()
 def conditions() -> None:
     """List the conditions, their parameters with defaults, and the paper's section."""
-    from dataclasses import fields
-
-    from bcrbench.conditions import CONDITIONS
+    from bcrbench.conditions import settings
     from bcrbench.reuse.policies import POLICIES
 
-    for name in CONDITIONS.names():
-        condition = CONDITIONS.get(name)
-        known = {spot.name: spot.default for spot in fields(POLICIES.get(name))}  # type: ignore[arg-type]
-        parameters = ",".join(f"{key}={known[key]}" for key in condition.settable)
-        click.echo(f"{name}:{parameters}\n    {condition.summary} ({condition.source})")
+    for name in POLICIES.names():
+        policy = POLICIES.get(name)
+        parameters = ",".join(f"{spot.name}={spot.default}" for spot in settings(policy))
+        click.echo(f"{name}:{parameters}" if parameters else name)
+        click.echo(f"    {policy.summary} ({policy.source})")

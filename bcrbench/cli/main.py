@@ -54,7 +54,7 @@ def main(args: list[str] | None = None) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
-        code = cli.main(args, standalone_mode=False)
+        code = cli.main((sys.argv[1:] if args is None else args) or ["--help"], standalone_mode=False)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.ClickException as error:

@@ -9,10 +9,10 @@ import click
 from bcrbench.cli.options import run_options
 
 
-@click.command(epilog="Examples: bcrbench sweep --gamma 0.3,0.5,0.7,1.0; bcrbench sweep table9 --model ./Llama --dry-run")
+@click.command(epilog="Examples: bcrbench sweep --gamma 0.3,1.0; bcrbench sweep table9 --model ./Llama --dry-run")
 @click.argument("recipe", required=False)
 @click.option("--gamma", metavar="G,G", help="Dense, and KVComm at each of these thresholds.")
-@click.option("--conditions", "typed", multiple=True, metavar="COND", help="A condition string; may be given many times.")
+@click.option("--conditions", "typed", multiple=True, metavar="COND", help="A condition string; repeatable.")
 @run_options
 def sweep(recipe: str | None, gamma: str | None, typed: tuple[str, ...], **flags: Any) -> None:
     """Run several conditions, Dense first; complete runs are skipped, partial ones resumed.

@@ -25,13 +25,14 @@ class Generation:
     finish: Literal["stop", "length"]
 
 
-def greedy(runtime: Runtime, cache: SlotCache, first: int, start: int, limit: int) -> Generation:
-    """Continue from the first generated token, which takes position `start`.
+def greedy(runtime: Runtime, cache: SlotCache, begun: list[int], start: int, limit: int) -> Generation:
+    """Continue from the tokens generated so far, which take positions `start`, `start` + 1, ...
 
-    Ends at a stop token or after `limit` tokens. The last token is never run, so its row is not in the cache.
+    All of them but the last have their rows in the cache. Ends at a stop token or after `limit` tokens; the last
+    token is never run, so its row is not in the cache.
     """
     stops = runtime.stop_ids()
-    ids = [first]
+    ids = list(begun)
     while ids[-1] not in stops and len(ids) < limit:
         logits = runtime.run([ids[-1]], [start + len(ids) - 1], cache)
         ids.append(most_likely(logits))

@@ -1,18 +1,20 @@
-"""What a repair may look at: one assembled cache, the prompt's ids, where rows came from (paper section 3, "The repair").
+"""What a repair may look at: one assembled cache, the prompt's ids, where rows came from (section 3, "The repair").
 
 Nothing here knows a benchmark. Costly things (the draft, an exact cache) are made when a selector asks, once a call.
 """
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Callable
 
 import torch
 from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.clock import Clock
 from bcrbench.engine.model import Runtime
 from bcrbench.reuse.segments import Segment
 
@@ -22,8 +24,8 @@ class RepairView:
     """One call's served cache of M rows, before its last prompt token runs.
 
     `ids` are the M + 1 prompt ids, `segments` the prompt's, `exact[j]` tells whether row j is exact already (its
-    provenance, not a measurement), `index` counts the run's repaired calls from 0, `seed` is the coin's.
-    `timed` wraps a piece of work in a named stage of the call's clock.
+    provenance, not a measurement), `index` counts the run's repaired calls from 0, `seed` is the coin's, `clock` the
+    call's.
     """
 
     runtime: Runtime
@@ -31,22 +33,25 @@ class RepairView:
     ids: list[int]
     segments: list[Segment]
     exact: list[bool]
-    index: int
-    seed: int
+    index: int = 0
+    seed: int = 0
     draft_tokens: int = 2
-    timed: Callable[[str, Callable[[], object]], object] = field(default=lambda name, work: work())
+    clock: Clock | None = None
 
     @property
     def rows(self) -> int:
         """M, the rows that generation starts from."""
         return len(self.ids) - 1
 
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """A named stage of the call's clock."""
+        return self.clock.stage(name) if self.clock is not None else nullcontext()
+
     @cached_property
     def draft(self) -> Draft:
         """The draft on the cache as it is; leaves the cache as it was, byte for byte."""
-        found = self.timed("draft", lambda: make_draft(self))
-        assert isinstance(found, Draft)
-        return found
+        with self.stage("draft"):
+            return make_draft(self)
 
     @cached_property
     def dense(self) -> SlotCache:
@@ -54,6 +59,24 @@ class RepairView:
         cache = self.runtime.new_cache(len(self.ids))
         self.runtime.run(self.ids, range(len(self.ids)), cache)
         return cache
+
+
+@dataclass(frozen=True)
+class Start:
+    """How generation starts on an assembled cache.
+
+    `ids` are the tokens generated so far (all but the last have rows), `rows` what a repair chose, in ascending
+    order, `touched` the first row that anything was written to, `skipped` why a repair did not engage, `refused` why
+    the assembled cache is not to be used at all.
+    """
+
+    ids: list[int]
+    rows: list[int] = field(default_factory=list)
+    transplanted: bool = False
+    draft_ids: list[int] | None = None
+    skipped: str | None = None
+    refused: str | None = None
+    touched: int = sys.maxsize
 
 
 @dataclass(frozen=True)

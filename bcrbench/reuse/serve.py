@@ -1,4 +1,4 @@
-"""Serving the calls of a run: prefill or assembly, generation, and what the anchor pool learns (kvcomm.md 2).
+"""Serving the calls of a run: prefill or assembly, generation, and bookkeeping (kvcomm.md 2.5, 2.6, 2.9).
 
 One server per run. Each agent keeps a cache whose first rows are its own exact prefix (fixed_0), so that a reused
 call writes only what follows; dense calls use a scratch cache and leave those rows alone.
@@ -13,14 +13,14 @@ import torch
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.clock import Clock
-from bcrbench.engine.decode import Generation, greedy, most_likely
+from bcrbench.engine.decode import Generation, greedy
 from bcrbench.engine.model import Runtime
+from bcrbench.repair.view import RepairView, Start
 from bcrbench.reuse.anchors import Pool
-from bcrbench.reuse.assemble import Weights, corrected, corrected_after, weigh
-from bcrbench.reuse.block import Block, read, write
-from bcrbench.reuse.gate import decide
+from bcrbench.reuse.block import write
 from bcrbench.reuse.policies import CallView, KVComm, Policy
-from bcrbench.reuse.segments import Prompt, Segment
+from bcrbench.reuse.segments import Prompt
+from bcrbench.reuse.shared import SharedSegments
 from bcrbench.runs.schema import Gate, Rows, Served
 
 
@@ -50,6 +50,7 @@ class Outcome:
     ids: list[int]
     generation: Generation
     rows: Rows
+    start: Start
     gates: list[Gate]
     stages: dict[str, float]
     ttft_ms: float
@@ -57,7 +58,7 @@ class Outcome:
 
 
 class Server:
-    """Serves calls under one policy; holds the pool, the caches and the current request's state.
+    """Serves calls under one policy; counts what its random streams depend on.
 
     `headers` maps a shared segment to the ids it is prefilled behind when it is met (base=header).
     """
@@ -67,184 +68,132 @@ class Server:
     ) -> None:
         self.runtime = runtime
         self.policy = policy
-        self.headers = headers
         self.limit = max_new_tokens
         self.clock = Clock(runtime.device)
-        self.pool: Pool | None = None
-        if isinstance(policy, KVComm):
-            self.pool = Pool(policy.capacity, policy.window)
+        self.shared = SharedSegments(runtime, policy, headers, self.clock) if isinstance(policy, KVComm) else None
         self.scratch = runtime.new_cache(0)
         self.caches: dict[str, SlotCache] = {}
-        self.fixed: dict[str, list[Block]] = {}
-        self.begin("")
+        self.opportunities = 0  # calls that the gate would have reused
+        self.repaired = 0  # calls in which a repair engaged
+
+    @property
+    def pool(self) -> Pool | None:
+        """The anchor pool, when the policy keeps one."""
+        return self.shared.pool if self.shared is not None else None
+
+    @property
+    def streams(self) -> list[int]:
+        """Positions of the run's random streams, as logged."""
+        return [self.repaired, self.opportunities]
 
     def prepare(self, agent: str, hollow: Prompt) -> None:
-        """Prefill an agent's template once: its fixed segments' base rows, fixed_0 kept in the agent's cache.
-
-        With base=header the stand-ins are in the shared places, as released; with base=empty every fixed segment
-        after the first is prefilled alone.
-        """
-        if self.pool is None:
+        """Prefill an agent's template once, where the policy needs it."""
+        if self.shared is None:
             return
-        cache = self.runtime.new_cache(len(hollow.ids) + self.limit)
-        self.runtime.run(hollow.ids, range(len(hollow.ids)), cache)
-        segments = hollow.fixed()
-        blocks = [read(cache, segment.start, segment.end) for segment in segments]
-        if self._empty_base:
-            alone = [self._alone(hollow.ids[segment.start : segment.end]) for segment in segments[1:]]
-            blocks = [blocks[0], *alone]
-        self.fixed[agent] = blocks
-        self.caches[agent] = cache
+        self.caches[agent] = self.runtime.new_cache(len(hollow.ids) + self.limit)
+        self.shared.prepare(agent, hollow, self.caches[agent])
 
     def begin(self, key: str) -> None:
-        """Start a request: forget the previous one's segments, flags and weights."""
-        self.key = key
-        self.bases: dict[str, Block] = {}
-        self.new: dict[str, bool] = {}
-        self.weights: dict[str, Weights | None] = {}
+        """Start a request."""
+        if self.shared is not None:
+            self.shared.begin(key)
 
     @torch.inference_mode()
     def serve(self, job: Job) -> Outcome:
         """Serve one call from start to end."""
         self.clock.reset()
-        gates = self._meet(job)
-        new = [segment.name for segment in job.prompt.shared() if self.new.get(segment.name)]
-        served, why = self.policy.decide(CallView(job.agent, job.hears, new))
-        ids = job.prompt.ids if job.ids is None else job.ids
-        if served == "dense":
-            cache, first = self._prefill(ids)
-            rows = Rows(cached=len(ids) - 1, exact=len(ids) - 1, predicted=0)
-        else:
-            cache, first = self._reuse(job)
-            exact = job.prompt.segments[0].length
-            rows = Rows(cached=len(ids) - 1, exact=exact, predicted=len(ids) - 1 - exact)
+        gates = self.shared.meet(job.prompt) if self.shared is not None else []
+        served, why = self._decide(job)
+        cache, start = self.scratch, None
+        if served == "reuse":
+            cache = self.caches[job.agent]
+            start = self._reuse(job, cache)
+            why = why if start.refused is None else start.refused
+        if start is None or start.refused is not None:
+            served, cache = "dense", self.scratch
+            start = self._prefill(job.prompt.ids if job.ids is None else job.ids, start)
         ttft = self.clock.elapsed()
-        generation = self._generate(job, cache, first, len(ids))
-        if self.pool is not None:
+        ids = job.prompt.ids if job.ids is None else job.ids
+        rows = self._rows(job, ids, served, start)
+        generation = self._generate(job, cache, start, len(ids))
+        if self.shared is not None:
             gates += self._learn(job, served, cache, generation)
+            self._restore(job, served, cache, start)
         return Outcome(
-            served, why, ids, generation, rows, gates, dict(self.clock.stages), ttft, self.clock.elapsed()
+            served, why, ids, generation, rows, start, gates, dict(self.clock.stages), ttft, self.clock.elapsed()
         )
 
-    @property
-    def _empty_base(self) -> bool:
-        return isinstance(self.policy, KVComm) and self.policy.base == "empty"
+    def _decide(self, job: Job) -> tuple[Served, str]:
+        new = self.shared.new_in(job.prompt) if self.shared is not None else []
+        decision = self.policy.decide(CallView(job.agent, job.hears, new, self.opportunities))
+        self.opportunities += not new
+        return decision
 
-    def _frame(self, start: int) -> int:
-        """Where keys stand while they are compared and corrected: at the call's position, or at 0."""
-        canonical = isinstance(self.policy, KVComm) and self.policy.frame == "canonical"
-        return 0 if canonical else start
-
-    def _meet(self, job: Job) -> list[Gate]:
-        """Base rows and gate for shared segments that this request has not met yet (the question)."""
-        if self.pool is None:
-            return []
-        gates = []
-        for segment in job.prompt.shared():
-            if segment.name in self.bases:
-                continue
-            with self.clock.stage("base"):
-                content = job.prompt.ids[segment.start : segment.end]
-                header = [] if self._empty_base else self.headers.get(segment.name, [])
-                self.bases[segment.name] = self._alone(content, header)
-            gates.append(self._gate(segment.name))
-        return gates
-
-    def _alone(self, content: Sequence[int], header: Sequence[int] = ()) -> Block:
-        """Rows of a text prefilled alone, or behind the header whose rows are dropped."""
-        ids = [*header, *content]
-        cache = self.runtime.new_cache(len(ids))
-        if ids:
-            self.runtime.run(ids, range(len(ids)), cache)
-        return read(cache, len(header), len(ids))
-
-    def _gate(self, name: str) -> Gate:
-        assert self.pool is not None and isinstance(self.policy, KVComm)
-        with self.clock.stage("gate"):
-            gate = decide(name, self.bases[name].values, self.pool.bucket(name), self.policy.gamma)
-        self.new[name] = gate.decision == "new"
-        return gate
-
-    def _prefill(self, ids: list[int]) -> tuple[SlotCache, int]:
+    def _prefill(self, ids: list[int], refused: Start | None) -> Start:
         with self.clock.stage("first_token"):
             self.scratch.length = 0
             self.scratch.reserve(len(ids) + self.limit)
-            first = most_likely(self.runtime.run(ids, range(len(ids)), self.scratch))
-        return self.scratch, first
+            logits = self.policy.prefill(self.runtime, ids, self.scratch)
+            first = int(torch.argmax(logits))
+        return Start([first], draft_ids=refused.draft_ids if refused is not None else None)
 
-    def _reuse(self, job: Job) -> tuple[SlotCache, int]:
-        ids = job.prompt.ids
-        cache = self.caches[job.agent]
+    def _reuse(self, job: Job, cache: SlotCache) -> Start:
+        assert self.shared is not None
+        prompt = job.prompt
         with self.clock.stage("assemble"):
-            cache.reserve(len(ids) + self.limit)
-            self._assemble(job, cache)
-        with self.clock.stage("first_token"):
-            first = most_likely(self.runtime.run(ids[-1:], [len(ids) - 1], cache))
-        return cache, first
+            cache.reserve(len(prompt.ids) + self.limit)
+            self.shared.assemble(job.agent, prompt, cache)
+        exact = prompt.segments[0].length
+        served = len(prompt.ids) - 1
+        view = RepairView(
+            runtime=self.runtime,
+            cache=cache,
+            ids=prompt.ids,
+            segments=prompt.segments,
+            exact=[row < exact for row in range(served)],
+            index=self.repaired,
+            clock=self.clock,
+        )
+        start = self.policy.start(view)
+        self.repaired += bool(start.rows)
+        return start
 
-    def _assemble(self, job: Job, cache: SlotCache) -> None:
-        """Write every segment after fixed_0 as predicted rows; the last one without the prompt's last token."""
-        segments = job.prompt.segments
-        cache.length = segments[0].end
-        served = len(job.prompt.ids) - 1
-        for number, (segment, after) in enumerate(zip(segments[1::2], segments[2::2], strict=True), start=1):
-            block, following = self._predict(job.agent, number, segment, after)
-            write(cache, segment.start, block)
-            write(cache, after.start, following.head(min(after.end, served) - after.start))
+    def _rows(self, job: Job, ids: list[int], served: Served, start: Start) -> Rows:
+        cached = len(ids) - 1
+        if served == "dense":
+            return Rows(cached=cached, exact=cached, predicted=0)
+        exact = min(job.prompt.segments[0].length, cached)
+        return Rows(
+            cached=cached,
+            exact=exact,
+            predicted=cached - exact,
+            selected=len(start.rows),
+            recomputed=0 if start.transplanted else len(start.rows),
+            transplanted=len(start.rows) if start.transplanted else 0,
+            selected_exact=sum(row < exact for row in start.rows),
+        )
 
-    def _predict(self, agent: str, number: int, segment: Segment, after: Segment) -> tuple[Block, Block]:
-        assert self.pool is not None
-        freq = self.runtime.inv_freq
-        bucket = self.pool.bucket(segment.name)
-        block = self.bases[segment.name].moved(self._frame(segment.start), freq)
-        following = self.fixed[agent][number].moved(self._frame(after.start), freq)
-        if segment.name not in self.weights:
-            self.weights[segment.name] = weigh(block, bucket)
-        weights = self.weights[segment.name]
-        if weights is not None:
-            block = corrected(block, bucket, agent, weights)
-            following = corrected_after(following, bucket, agent, weights)
-        return block.moved(segment.start, freq), following.moved(after.start, freq)
-
-    def _generate(self, job: Job, cache: SlotCache, first: int, start: int) -> Generation:
+    def _generate(self, job: Job, cache: SlotCache, start: Start, place: int) -> Generation:
         if job.replay is not None:
             stopped = job.replay[-1] in self.runtime.stop_ids()
             return Generation(job.replay, "stop" if stopped else "length")
         with self.clock.stage("decode"):
-            return greedy(self.runtime, cache, first, start, self.limit)
+            return greedy(self.runtime, cache, start.ids, place, self.limit)
 
     def _learn(self, job: Job, served: Served, cache: SlotCache, generation: Generation) -> list[Gate]:
         """Anchors of a dense call's new segments, then the response's base rows and its gate."""
+        assert self.shared is not None
         if served == "dense":
             with self.clock.stage("anchor"):
-                self._store(job, cache)
+                self.shared.learn(job.agent, job.prompt, cache)
         if not job.feeds:
             return []
-        with self.clock.stage("response"):
-            self.bases[job.response] = self._response(cache, len(job.prompt.ids), generation.ids[:-1])
-        return [self._gate(job.response)]
+        # The last token never enters a cache (kvcomm.md 2.3).
+        return [self.shared.respond(job.response, generation.ids[:-1], len(job.prompt.ids), cache)]
 
-    def _store(self, job: Job, cache: SlotCache) -> None:
-        assert self.pool is not None
-        segments = job.prompt.segments
-        for number, (segment, after) in enumerate(zip(segments[1::2], segments[2::2], strict=True), start=1):
-            if not self.new[segment.name]:
-                continue
-            base, delta = self._deviation(self.bases[segment.name], cache, segment)
-            _, delta_after = self._deviation(self.fixed[job.agent][number], cache, after)
-            self.pool.bucket(segment.name).store(self.key, job.agent, base, delta, delta_after)
-
-    def _deviation(self, base: Block, cache: SlotCache, segment: Segment) -> tuple[Block, Block]:
-        """The base rows in the frame, and how far the exact rows are from them (paper Eq. 1)."""
-        frame = self._frame(segment.start)
-        placed = base.moved(frame, self.runtime.inv_freq)
-        real = read(cache, segment.start, segment.end).moved(frame, self.runtime.inv_freq)
-        return placed, Block(real.keys - placed.keys, real.values - placed.values, frame)
-
-    def _response(self, cache: SlotCache, start: int, content: list[int]) -> Block:
-        """Rows of a response: one teacher-forced pass in its producer's cache, the same in runs and replays."""
-        if self._empty_base:
-            return self._alone(content)
-        if content:
-            self.runtime.run(content, range(start, start + len(content)), cache)
-        return read(cache, start, start + len(content))
+    def _restore(self, job: Job, served: Served, cache: SlotCache, start: Start) -> None:
+        """Put the agent's own prefix back as it was prefilled, where a repair has run over it."""
+        assert self.shared is not None
+        prefix = self.shared.fixed[job.agent][0]
+        if served == "reuse" and start.touched < prefix.tokens:
+            write(cache, 0, prefix)

@@ -14,7 +14,7 @@ from bcrbench.stats.paired import Split, smallest_significant
 FEW = 20  # discordant pairs below which a test says little
 
 _SAME = ("model.dtype", "tokenizer.hash", "tokenizer.chat_template_hash", "prompts.hash")
-_WORTH_SAYING = ("model.kernel", "model.backend", "device.kind")
+_WORTH_SAYING = ("model.kernel", "model.sdpa_backend", "device.kind")
 
 
 def look_up(run: RunRecord, name: str) -> Any:

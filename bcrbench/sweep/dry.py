@@ -32,5 +32,5 @@ def first_prompt(plan: Plan) -> list[dict[str, Any]]:
     cell = plan.cell
     tokenizer = load_tokenizer(find_source(cell.settings.model))
     agent = cell.agents[0]
-    templates = {agent.id: build_template(tokenizer, cell.prompts, agent, cell.agents)}
-    return describe_first(templates, cell.items[0], tokenizer, agent.id)
+    template = build_template(tokenizer, cell.prompts, agent, cell.agents)
+    return describe_first(template, cell.items[0], tokenizer)

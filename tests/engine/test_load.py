@@ -394,7 +394,7 @@ def test_real_weights_decode_as_generate_does(real_model: str, caplog: pytest.Lo
     ids = runtime.tokenizer.encode("The sea is wide and full of wonders. " * 12, add_special_tokens=False)
     cache = runtime.new_cache(len(ids) + 24)
     first = most_likely(runtime.run(ids, range(len(ids)), cache))
-    ours = greedy(runtime, cache, first, len(ids), 24).ids
+    ours = greedy(runtime, cache, [first], len(ids), 24).ids
     prompt = torch.tensor([ids])
     out = reference.generate(
         prompt,

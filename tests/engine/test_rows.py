@@ -224,7 +224,7 @@ def test_spans_are_the_maximal_runs_of_a_row_set(chosen: set[int]) -> None:
 def test_greedy_decoding_equals_generate_token_for_token(pair: Twins, seed: int) -> None:
     ids = some_ids([1, 9, 63, 150][seed], seed)
     cache, logits = prefill(pair.runtime, ids)
-    ours = greedy(pair.runtime, cache, most_likely(logits), len(ids), 30)
+    ours = greedy(pair.runtime, cache, [most_likely(logits)], len(ids), 30)
     theirs = generate(pair, ids, 30)
     assert ours.ids == theirs
     assert len(ours.ids) == 30 or ours.finish == "stop"
@@ -244,11 +244,11 @@ def generate(pair: Twins, ids: list[int], limit: int) -> list[int]:
 def test_decoding_ends_at_a_stop_token_as_generate_does(pair: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = some_ids(12, 3)
     cache, logits = prefill(pair.runtime, ids)
-    free = greedy(pair.runtime, cache, most_likely(logits), len(ids), 20).ids
+    free = greedy(pair.runtime, cache, [most_likely(logits)], len(ids), 20).ids
     stop = free[9]
     monkeypatch.setattr(pair.runtime.model.generation_config, "eos_token_id", [stop])
     cache, logits = prefill(pair.runtime, ids)
-    stopped = greedy(pair.runtime, cache, most_likely(logits), len(ids), 20)
+    stopped = greedy(pair.runtime, cache, [most_likely(logits)], len(ids), 20)
     assert stopped.ids == free[: free.index(stop) + 1] == generate(pair, ids, 20)
     assert stopped.finish == "stop"
     # The stopping token is never run, so its row is not in the cache.
@@ -257,19 +257,19 @@ def test_decoding_ends_at_a_stop_token_as_generate_does(pair: Twins, monkeypatch
 
 def test_a_limit_of_one_token_runs_nothing(pair: Twins) -> None:
     cache, logits = prefill(pair.runtime, some_ids(5))
-    done = greedy(pair.runtime, cache, most_likely(logits), 5, 1)
+    done = greedy(pair.runtime, cache, [most_likely(logits)], 5, 1)
     assert (done.ids, done.finish, cache.length) == ([most_likely(logits)], "length", 5)
 
 
 def test_decoding_after_a_repair_continues_as_after_a_prefill(pair: Twins) -> None:
     ids = some_ids(70, 2)
     cache, logits = prefill(pair.runtime, ids)
-    expected = greedy(pair.runtime, cache, most_likely(logits), len(ids), 12)
+    expected = greedy(pair.runtime, cache, [most_likely(logits)], len(ids), 12)
     cache, _ = prefill(pair.runtime, ids)
     rows = [0, *range(10, 40), 55, 69]
     wipe(cache, rows)
     logits = pair.runtime.run([ids[row] for row in rows], rows, cache)
-    assert greedy(pair.runtime, cache, most_likely(logits), len(ids), 12) == expected
+    assert greedy(pair.runtime, cache, [most_likely(logits)], len(ids), 12) == expected
 
 
 @few

@@ -106,7 +106,7 @@ def check_assembled(team: Team, agent: str, outcome: Outcome) -> None:
     again.keys[:, :, :, :last], again.values[:, :, :, :last] = cache.keys[:, :, :, :last], cache.values[:, :, :, :last]
     again.length = last
     token = most_likely(team.runtime.run(prompt.ids[-1:], [last], again))
-    assert outcome.generation == greedy(team.runtime, again, token, last + 1, LIMIT)
+    assert outcome.generation == greedy(team.runtime, again, [token], last + 1, LIMIT)
 
 
 @variants
@@ -139,7 +139,7 @@ def plain(team: Team, agent: str) -> Any:
     ids = team.prompts[agent].ids
     cache = team.runtime.new_cache(len(ids) + LIMIT)
     first = most_likely(team.runtime.run(ids, range(len(ids)), cache))
-    return greedy(team.runtime, cache, first, len(ids), LIMIT)
+    return greedy(team.runtime, cache, [first], len(ids), LIMIT)
 
 
 @pytest.mark.parametrize("tokens", ["whole", "merged"])
@@ -151,7 +151,7 @@ def test_dense_keeps_no_pool_and_no_state(tokens: Any) -> None:
             assert (outcome.served, outcome.why, outcome.gates) == ("dense", "policy", [])
             assert outcome.generation == plain(team, agent)
     assert team.server.pool is None
-    assert not team.server.caches and not team.server.fixed and not team.server.bases
+    assert not team.server.caches and team.server.shared is None
 
 
 def test_dense_prefills_the_ids_that_it_is_given() -> None:
@@ -218,8 +218,8 @@ def test_a_response_leaves_all_but_its_last_row(frame: Any, base: Any, length: i
         done = team.ask(some_ids(8, 20 + number), {"1": some_ids(length, 70 + number)})
         assert served(done) == (["dense"] if number < 2 else ["reuse"]) * 3
         for agent in ("1", "2"):
-            assert team.server.bases[f"agent_{agent}"].tokens == len(done[agent].generation.ids) - 1
-        assert "agent_0" not in team.server.bases
+            assert team.server.shared.bases[f"agent_{agent}"].tokens == len(done[agent].generation.ids) - 1
+        assert "agent_0" not in team.server.shared.bases
         if number >= 2:
             last = len(team.prompts["0"].ids) - 1
             assert error(team.server.caches["0"], team.dense("0"), slice(0, last), layer=0) < 1e-3
@@ -232,7 +232,7 @@ def test_a_released_response_keeps_the_rows_of_its_producers_prompt() -> None:
     cache = team.runtime.new_cache(len(ids))
     team.runtime.run(ids, range(len(ids)), cache)
     start = len(team.prompts["1"].ids)
-    base = team.server.bases["agent_1"]
+    base = team.server.shared.bases["agent_1"]
     assert base.origin == start
     torch.testing.assert_close(base.keys.permute(1, 2, 0, 3), cache.keys[:, 0, :, start:], **CLOSE)
     torch.testing.assert_close(base.values.permute(1, 2, 0, 3), cache.values[:, 0, :, start:], **CLOSE)
@@ -246,7 +246,7 @@ def test_a_questions_base_stands_behind_its_header_or_alone(base: Any, header: l
     ids = [*header, *question]
     cache = team.runtime.new_cache(len(ids))
     team.runtime.run(ids, range(len(ids)), cache)
-    kept = team.server.bases["question"]
+    kept = team.server.shared.bases["question"]
     assert (kept.tokens, kept.origin) == (8, len(header))
     torch.testing.assert_close(kept.values.permute(1, 2, 0, 3), cache.values[:, 0, :, len(header) :], **CLOSE)
 
@@ -372,6 +372,6 @@ def check_pool(team: Team, decided: dict[str, str]) -> None:
     for name, bucket in pool.buckets.items():
         assert len(bucket.anchors) <= bucket.capacity + 1
         newest = bucket.anchors[-1].key if bucket.anchors else None
-        assert (newest == team.server.key) == (decided[name] == "new")
+        assert (newest == team.server.shared.key) == (decided[name] == "new")
         hearing = {agent for agent, names in NAMES.items() if name in names}
         assert all(anchor.consumers == hearing for anchor in bucket.anchors)
