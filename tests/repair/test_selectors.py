@@ -57,6 +57,7 @@ def test_released_keeps_layers_0_and_1_of_all_rows_and_nothing_else() -> None:
         assert not torch.allclose(old[1, :, :, :CACHED], dense[1, :, :, :CACHED], **CLOSE)
         assert torch.equal(ours[2:], old[2:])
         assert torch.equal(ours[:, :, :, CACHED:], old[:, :, :, CACHED:])
+        assert torch.equal(ours[:, :, :, :FIRST], old[:, :, :, :FIRST])  # exact already, and an agent's to keep
     assert view.cache.length == before.length
 
 

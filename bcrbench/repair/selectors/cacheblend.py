@@ -35,8 +35,10 @@ class CacheBlend(Selector):
     | variant | compares | leaves behind |
     | --- | --- | --- |
     | `paper` | values | nothing |
-    | `released` | values | layers 0 and 1 of all M rows fresh: its code runs them in full and keeps them |
+    | `released` | values | layers 0 and 1 of all M rows fresh: its code runs them in full and keeps them (1) |
     | `lmcache-v1` | keys, after the rotary embedding | nothing: of the check layer only selected rows are kept |
+
+    (1) Written where rows are not exact yet: the others are fresh as they are, and an agent keeps its exact prefix.
 
     Not reproduced: the released codes' causal mask, which shows scattered rows their future (field.md 0.2), and
     sets that shrink from layer to layer, which the CacheBlend paper describes and neither code does.
@@ -59,7 +61,7 @@ class CacheBlend(Selector):
         fresh = first_layers(view.runtime, view.ids[: view.rows], CHECK + 1)
         deviation = _deviation(fresh, view.cache, view.rows, self.variant == "lmcache-v1")
         if self.variant == "released":
-            _keep(fresh, view.cache, view.rows)
+            _keep(fresh, view)
         return deviation
 
 
@@ -69,6 +71,7 @@ def _deviation(fresh: SlotCache, served: SlotCache, rows: int, of_keys: bool) ->
     return gap.square_().sum(dim=(0, 2))
 
 
-def _keep(fresh: SlotCache, served: SlotCache, rows: int) -> None:
-    served.keys[: CHECK + 1, :, :, :rows] = fresh.keys[:, :, :, :rows]
-    served.values[: CHECK + 1, :, :, :rows] = fresh.values[:, :, :, :rows]
+def _keep(fresh: SlotCache, view: RepairView) -> None:
+    places = torch.tensor(view.exact, device=fresh.keys.device).logical_not().nonzero()[:, 0]
+    for served, new in ((view.cache.keys, fresh.keys), (view.cache.values, fresh.values)):
+        served[: CHECK + 1].index_copy_(3, places, new.index_select(3, places))
