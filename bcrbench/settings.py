@@ -13,6 +13,8 @@ from bcrbench.errors import UserError, unknown
 FILE = "bcrbench.yaml"
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
+_Ids = Annotated[list[str], msgspec.Meta(min_length=1)]
+_Path = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -26,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     roles: str = "cycle"
     prompts: str | None = None
     limit: _Count | None = None
-    ids: list[str] | None = None
+    ids: _Ids | None = None
     grader: str | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     device: str = "auto"
@@ -34,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kernel: str = "auto"
     threads: _Count | None = None
     max_new_tokens: _Count | None = None
-    out: str = "runs"
+    out: _Path = "runs"
 
 
 def resolve(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Settings, dict[str, Any]]:

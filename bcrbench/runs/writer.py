@@ -33,6 +33,7 @@ class LogWriter:
 
     def __init__(self, path: Path | str, reopen: bool = False) -> None:
         self.path = Path(path)
+        _make_directory(self.path.parent)
         self._lock = WriteLock(self.path)
         self._fd: int | None = None
         try:
@@ -74,15 +75,18 @@ class LogWriter:
 
 
 def ensure_writable(directory: Path | str) -> None:
-    """Make the run directory and check that a file can be made in it; raises UserError. Call before loading a model."""
+    """Check that a run directory can be written, or made where it is missing; raises UserError, leaves nothing behind.
+
+    Call before loading a model. The first log makes the directory.
+    """
     import tempfile
 
     directory = Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise UserError(f"run directory {directory}: is a file, expected a directory")
+    there = next(folder for folder in (directory, *directory.parents) if os.path.lexists(folder))
+    if not there.is_dir():
+        raise UserError(f"run directory {directory}: {there} is a file, expected a directory")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=".writable-"):
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".writable-"):
             pass
     except OSError as error:
         raise UserError(f"run directory {directory}: cannot be written ({error.strerror})") from error
@@ -116,6 +120,13 @@ def _line(record: Record) -> bytes:
     except msgspec.ValidationError as error:
         raise ValueError(f"record cannot be read back: {explain(error)}") from error
     return line + b"\n"
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"run directory {directory}: cannot be made ({error.strerror})") from error
 
 
 def _open(path: Path) -> int:

@@ -160,15 +160,21 @@ def test_reopening_takes_an_early_end_out_and_keeps_grades(log: Path) -> None:
         LogWriter(log, reopen=True)
 
 
-def test_directories_are_checked_and_made(tmp_path: Path) -> None:
+def test_directories_are_checked_without_a_trace_and_made_by_the_first_log(tmp_path: Path) -> None:
     ensure_writable(tmp_path / "a" / "b")
-    assert list((tmp_path / "a" / "b").iterdir()) == []
+    ensure_writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with LogWriter(tmp_path / "a" / "b" / "x.jsonl"):
+        assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_directory_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file: is a file, expected a directory"):
-        ensure_writable(tmp_path / "file")
-    with pytest.raises(UserError, match="cannot be written"):
-        ensure_writable(tmp_path / "file" / "below")
+    (tmp_path / "astray").symlink_to(tmp_path / "nowhere")
+    for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "astray"):
+        with pytest.raises(UserError, match="is a file, expected a directory"):
+            ensure_writable(path)
+        with pytest.raises(UserError, match="cannot be made"):
+            LogWriter(path / "x.jsonl")
     with pytest.raises(UserError, match="cannot be written"):
         ensure_writable("/proc/nowhere")
-    with pytest.raises(UserError, match="cannot be written"):
-        LogWriter(tmp_path / "none" / "x.jsonl")
