@@ -73,6 +73,13 @@ def test_a_rotation_keeps_lengths_and_moves_something(delta: int, seed: int) -> 
     assert (moved - keys).abs().max() > 1e-3
 
 
+@few
+@given(delta=deltas, dtype=st.sampled_from([torch.bfloat16, torch.float16]))
+def test_half_precision_is_cast_once_at_the_end(delta: int, dtype: torch.dtype) -> None:
+    keys = random_keys(3, dtype)
+    assert torch.equal(rotate(keys, delta, frequencies()), rotate(keys.float(), delta, frequencies()).to(dtype))
+
+
 def test_no_delta_changes_nothing_and_any_delta_leaves_its_input_alone() -> None:
     keys = random_keys(0, torch.float32)
     kept = keys.clone()

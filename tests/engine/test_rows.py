@@ -115,12 +115,13 @@ def test_rows_that_were_not_run_stay_as_they_were(pair: Twins) -> None:
     ids = some_ids(60)
     cache, _ = prefill(pair.runtime, ids)
     keys, values = cache.keys.clone(), cache.values.clone()
-    rows = [3, 20, 21, 59]
+    rows = [3, 20, 21, 30]
     pair.runtime.run([7] * len(rows), rows, cache)
     kept = [row for row in range(60) if row not in rows]
     assert torch.equal(cache.keys[:, :, :, kept], keys[:, :, :, kept])
     assert torch.equal(cache.values[:, :, :, kept], values[:, :, :, kept])
     assert not torch.equal(cache.keys[:, :, :, rows], keys[:, :, :, rows])
+    assert cache.length == 60
 
 
 @few
@@ -201,6 +202,18 @@ def test_ids_and_rows_of_unequal_number_are_refused() -> None:
     runtime = twins("llama").runtime
     with pytest.raises(ValueError, match="2 ids for 3 rows"):
         runtime.run([1, 2], [0, 1, 2], runtime.new_cache(8))
+
+
+@pytest.mark.parametrize("listed", [[2], [1, 3, 4], [0, 1, 2, 3]])
+def test_an_update_scatters_its_rows_and_returns_the_keys_up_to_the_last(listed: list[int]) -> None:
+    cache = SlotCache(2, 2, 4, 9, torch.float32, "cpu")
+    cache.rows = Rows(listed, "cpu", lambda *_: torch.empty(0))
+    keys, values = torch.randn(2, 1, 2, len(listed), 4)
+    seen_keys, seen_values = cache.update(keys, values, 1)
+    assert seen_keys.shape == seen_values.shape == (1, 2, listed[-1] + 1, 4)
+    assert torch.equal(seen_keys[:, :, listed], keys) and torch.equal(seen_values[:, :, listed], values)
+    rest = [row for row in range(9) if row not in listed]
+    assert not cache.keys[0].any() and not cache.keys[1][:, :, rest].any() and not cache.values[1][:, :, rest].any()
 
 
 def test_an_update_outside_a_pass_is_refused() -> None:

@@ -251,6 +251,23 @@ def test_a_questions_base_stands_behind_its_header_or_alone(base: Any, header: l
     torch.testing.assert_close(kept.values.permute(1, 2, 0, 3), cache.values[:, 0, :, len(header) :], **CLOSE)
 
 
+@pytest.mark.parametrize("base", ["header", "empty"])
+def test_a_fixed_segments_base_stands_in_the_template_or_alone(base: Any) -> None:
+    team = Team(KVComm(base=base))
+    standins = [some_ids(6, 40), some_ids(6, 41)]
+    template = join(FIXED["2"], NAMES["2"], standins)
+    whole = team.runtime.new_cache(len(template.ids))
+    team.runtime.run(template.ids, range(len(template.ids)), whole)
+    for number, (segment, kept) in enumerate(zip(template.fixed(), team.server.fixed["2"], strict=True)):
+        cache, start, end = whole, segment.start, segment.end
+        if base == "empty" and number > 0:
+            cache, start, end = team.runtime.new_cache(end - start), 0, end - start
+            team.runtime.run(FIXED["2"][number], range(end), cache)
+        assert (kept.tokens, kept.origin) == (end - start, start)
+        torch.testing.assert_close(kept.keys.permute(1, 2, 0, 3), cache.keys[:, 0, :, start:end], **CLOSE)
+        torch.testing.assert_close(kept.values.permute(1, 2, 0, 3), cache.values[:, 0, :, start:end], **CLOSE)
+
+
 @variants
 def test_the_resident_prefix_never_changes(frame: Any, base: Any) -> None:
     team = Team(KVComm(gamma=1.0, frame=frame, base=base, capacity=3, window=2))
