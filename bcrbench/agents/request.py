@@ -11,6 +11,7 @@ from bcrbench.agents.graph import Agent
 from bcrbench.agents.prompt import QUESTION, Template, build_template, encode, question_header, response_name
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.engine.model import Runtime
+from bcrbench.repair.layouts import runs
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.serve import Job, Outcome, Server
 from bcrbench.runs.schema import Call, ItemRecord, Stages
@@ -101,7 +102,7 @@ class Requests:
             e2e_ms=round(outcome.e2e_ms, 4),
             gate=outcome.gates,
             draft_ids=outcome.start.draft_ids,
-            selected_spans=spans(outcome.start.rows) if outcome.start.rows else None,
+            selected_spans=runs(outcome.start.rows) or None,
             text_tokens_equal=equal,
             gold=gold,
             prediction=prediction,
@@ -134,17 +135,6 @@ def ids_hash(ids: Sequence[int]) -> str:
     """First 16 hex digits of the SHA-256 over ids as little-endian int32."""
     words = array("i", ids)
     return hashlib.sha256(words.tobytes()).hexdigest()[:16]
-
-
-def spans(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending rows as maximal spans [start, end)."""
-    found: list[tuple[int, int]] = []
-    for row in rows:
-        if found and found[-1][1] == row:
-            found[-1] = (found[-1][0], row + 1)
-        else:
-            found.append((row, row + 1))
-    return found
 
 
 def describe_first(template: Template, item: Item, tokenizer: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,48 @@
+"""Random allocation: reuse is given up at calls drawn by a coin (paper App. A.1 P5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from bcrbench.reuse.policies.base import CallView, setting
+from bcrbench.reuse.policies.kvcomm import KVComm
+from bcrbench.runs.schema import Served
+
+
+@dataclass(frozen=True)
+class GiveUp(KVComm):
+    """Prefills a reusable call with probability p, from one stream that advances once per opportunity."""
+
+    summary: ClassVar[str] = "a coin gives up reuse at a share p of the calls that KVComm would reuse"
+    source: ClassVar[str] = "section 4.2, App. A.1 P5"
+    p: float = setting(0.5, 0.0, 1.0, shown=True)
+    seed: int = setting(0, 0, 2**31)
+
+    def decide(self, view: CallView) -> tuple[Served, str]:
+        """KVComm's decision, given up by the coin."""
+        if not view.new and draw(self.seed, view.opportunity) < self.p:
+            return "dense", "coin"
+        return super().decide(view)
+
+
+def draw(seed: int, opportunity: int) -> float:
+    """The coin's number in [0, 1) at an opportunity; a function of seed and count, so a replay draws the same."""
+    return Random(f"bcrbench random {seed} {opportunity}").random()
+
+
+def matching(rate: float, reusable: int, calls: int, seed: int) -> float:
+    """The p at which a run with so many reusable calls reaches a reuse rate, found by bisection on its own coin.
+
+    The rate reached falls in steps as p rises; the p returned gives the closest step. Source: App. A.1 P5.
+    """
+    draws = [draw(seed, i) for i in range(reusable)]
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if sum(number >= middle for number in draws) / calls > rate:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,137 @@
+"""KVComm with a repair: BCR's three layouts, and CacheBlend as a selector (paper section 3, App. A.2, B, D)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from bcrbench.errors import unknown
+from bcrbench.repair import LAYOUTS, OPERATORS
+from bcrbench.repair.layouts import Layout, Selection
+from bcrbench.repair.selectors import SELECTORS
+from bcrbench.repair.selectors.base import Selector
+from bcrbench.repair.view import RepairView, Start
+from bcrbench.reuse.policies.base import setting
+from bcrbench.reuse.policies.kvcomm import KVComm
+
+
+@dataclass(frozen=True)
+class Repaired(KVComm):
+    """A reused call whose cache is repaired before generation: selector, layout, budget, operator.
+
+    `k` is the draft's length, `seed` the coin's, `m` the query selector's rows; a selector takes what it knows.
+    """
+
+    layout: ClassVar[str] = "single"
+    rho: float = setting(0.2, 0.0, 1.0)
+    select: str = setting("draft")
+    op: Literal["recompute", "transplant"] = setting("recompute")
+    over: Literal["all", "predicted"] = setting("all")
+    seed: int = setting(0, 0, 2**31)
+    k: int = setting(2, 1, 8)
+    m: int = setting(16, 1, 4096)
+    variant: Literal["paper", "released", "lmcache-v1"] = setting("paper")
+
+    def check(self) -> str | None:
+        """The selector must be known."""
+        if self.select not in SELECTORS.names():
+            return str(unknown("selector", self.select, SELECTORS.names()))
+        return super().check()
+
+    def start(self, view: RepairView) -> Start:
+        """Choose rows, make them fresh, and take the first token from the mended cache in the same pass."""
+        view.draft_tokens, view.seed = self.k, self.seed
+        chosen = self._choose(view)
+        with view.stage("repair" if chosen.rows else "first_token"):
+            logits = OPERATORS.get(self.op)(view, chosen.rows)
+            first = int(torch.argmax(logits))
+        return Start(
+            [first],
+            rows=chosen.rows,
+            transplanted=self.op == "transplant",
+            draft_ids=view.draft.ids if "draft" in view.__dict__ else None,
+            skipped=chosen.skipped,
+            touched=chosen.rows[0] if chosen.rows else view.rows,
+        )
+
+    def make_selector(self) -> Selector:
+        """The selector with the parameters that it knows."""
+        return _with_own(SELECTORS.get(self.select), self)
+
+    def make_layout(self) -> Layout:
+        """The layout with the parameters that it knows."""
+        return _with_own(LAYOUTS.get(self.layout), self)
+
+    def budget(self) -> float:
+        """The share of rows to spend."""
+        return self.rho
+
+    def _choose(self, view: RepairView) -> Selection:
+        selector = self.make_selector()
+        if self.select == "draft":
+            _ = view.draft  # a stage of its own, not part of selection
+        with view.stage("select"):
+            return self.make_layout().rows(view, selector, self.budget())
+
+
+def _with_own(kind: Any, policy: Repaired) -> Any:
+    return kind(**{spot.name: getattr(policy, spot.name) for spot in fields(kind) if hasattr(policy, spot.name)})
+
+
+@dataclass(frozen=True)
+class BcrChunk(Repaired):
+    """BCR on a fixed grid of B-row chunks."""
+
+    summary: ClassVar[str] = "BCR: the best chunks of a fixed grid, by the draft's attention"
+    source: ClassVar[str] = "section 3, Alg. 1-2"
+    layout: ClassVar[str] = "chunk"
+    B: int = setting(64, 1, 4096)
+
+
+@dataclass(frozen=True)
+class BcrGrow(Repaired):
+    """BCR with spans grown from the best rows."""
+
+    summary: ClassVar[str] = "BCR: spans grown around the best rows"
+    source: ClassVar[str] = "section 3, Table 12"
+    layout: ClassVar[str] = "grow"
+    tau: float = setting(0.25, 0.0, 1.0)
+    cap: int = setting(64, 1, 4096)
+
+
+@dataclass(frozen=True)
+class BcrSingle(Repaired):
+    """BCR one row at a time."""
+
+    summary: ClassVar[str] = "BCR: the best single rows"
+    source: ClassVar[str] = "section 3, Table 12"
+
+
+@dataclass(frozen=True)
+class CacheBlend(Repaired):
+    """CacheBlend's selector on single rows: cost-matched spends BCR's rho, reuse-matched spends 1 - r (App. D)."""
+
+    summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:RATE"
+    source: ClassVar[str] = "section 4.3, App. D, H"
+    select: str = setting("cacheblend")
+    match: str = setting("cost", shown=True)
+
+    def check(self) -> str | None:
+        """`match` is cost, or reuse:RATE with a rate from 0 to 1."""
+        form, _, rate = self.match.partition(":")
+        if self.match != "cost" and (form != "reuse" or not _is_rate(rate)):
+            return f"match={self.match}: expected cost, or reuse:RATE with a reuse rate from 0 to 1"
+        return super().check()
+
+    def budget(self) -> float:
+        """rho, or the share that the matched condition did not reuse."""
+        return self.rho if self.match == "cost" else 1.0 - float(self.match.partition(":")[2])
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        return 0.0 <= float(text) <= 1.0
+    except ValueError:
+        return False
