@@ -1,5 +1,7 @@
-"""`oracle`: the true error of a row, from an exact cache. An upper bound, never a method: it costs the prefill that a
-repair exists to avoid (DESIGN 5).
+"""`oracle`: the true error of a row, from an exact cache (DESIGN 5).
+
+Never a method: it costs the prefill that a repair exists to avoid. With `single` and `transplant` it removes the most
+cache error that a budget can; that bounds cache error, not accuracy, since not every row matters to the answer.
 """
 
 from __future__ import annotations
