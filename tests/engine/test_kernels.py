@@ -15,6 +15,8 @@ from torch import Tensor
 from bcrbench.engine import attention
 from bcrbench.engine.attention import KERNELS, Kernel, Rows, flash
 
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+
 DIM = 16
 # Scores reach 60 at scale 1, so float32 rounds them by 4e-6, and weights by as much, times values of up to 4.
 CLOSE = {"rtol": 1e-4, "atol": 3e-5}

@@ -254,11 +254,12 @@ def test_a_questions_base_stands_behind_its_header_or_alone(base: Any, header: l
 @pytest.mark.parametrize("base", ["header", "empty"])
 def test_a_fixed_segments_base_stands_in_the_template_or_alone(base: Any) -> None:
     team = Team(KVComm(base=base))
+    assert team.server.shared is not None
     standins = [some_ids(6, 40), some_ids(6, 41)]
     template = join(FIXED["2"], NAMES["2"], standins)
     whole = team.runtime.new_cache(len(template.ids))
     team.runtime.run(template.ids, range(len(template.ids)), whole)
-    for number, (segment, kept) in enumerate(zip(template.fixed(), team.server.fixed["2"], strict=True)):
+    for number, (segment, kept) in enumerate(zip(template.fixed(), team.server.shared.fixed["2"], strict=True)):
         cache, start, end = whole, segment.start, segment.end
         if base == "empty" and number > 0:
             cache, start, end = team.runtime.new_cache(end - start), 0, end - start
@@ -288,6 +289,21 @@ def test_the_resident_prefix_never_changes(frame: Any, base: Any) -> None:
 def prefix(team: Team, agent: str) -> tuple[torch.Tensor, torch.Tensor]:
     cache, length = team.server.caches[agent], len(FIXED[agent][0])
     return cache.keys[:, :, :, :length].clone(), cache.values[:, :, :, :length].clone()
+
+
+def test_a_prompt_without_shared_segments_is_served_from_its_resident_prefix() -> None:
+    runtime = twins("llama3").runtime
+    server = Server(runtime, KVComm(gamma=1.0), {}, LIMIT)
+    ids = some_ids(12, 3)
+    prompt = join([ids], [], [])
+    server.prepare("1", prompt)
+    for _ in range(2):
+        server.begin("item")
+        outcome = server.serve(Job("1", (), prompt, "agent_1", False))
+        assert (outcome.rows.cached, outcome.rows.exact, outcome.rows.predicted) == (11, 11, 0)
+        cache = runtime.new_cache(len(ids) + LIMIT)
+        first = most_likely(runtime.run(ids, range(len(ids)), cache))
+        assert outcome.generation == greedy(runtime, cache, [first], len(ids), LIMIT)
 
 
 # One agent with two shared segments, the second of which moves with the length of the first.
