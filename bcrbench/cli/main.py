@@ -14,6 +14,7 @@ from bcrbench.errors import RunFailed, UserError, unknown
 COMMANDS = {
     "prefill": "bcrbench.cli.prefill:prefill",
     "reuse": "bcrbench.cli.reuse:reuse",
+    "repair": "bcrbench.cli.repair:repair",
     "sweep": "bcrbench.cli.sweep:sweep",
     "grade": "bcrbench.cli.grade:grade",
     "stats": "bcrbench.cli.stats:stats",

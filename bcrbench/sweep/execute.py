@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable
@@ -10,9 +10,11 @@ from typing import Any, Callable
 import msgspec
 
 from bcrbench.agents.request import Requests
+from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load
 from bcrbench.errors import RunFailed
 from bcrbench.runs.log import Log, LogWriter, log_name, read_log
+from bcrbench.runs.matching import Finished
 from bcrbench.runs.provenance import code, device, host, packages
 from bcrbench.runs.runner import Run, carry_out
 from bcrbench.runs.schema import SCHEMA_VERSION, ItemRecord, RunRecord
@@ -46,8 +48,9 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
     Raises UserError, RunFailed or Cancelled; the log then holds every finished item.
     """
     runtime = models.get(plan)
-    record = run_record(plan, runtime)
     folder = Path(plan.cell.settings.out)
+    plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
+    record = run_record(plan, runtime)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
     with LogWriter(path) as writer:
         done = None if writer.fresh else read_log(path)
@@ -86,6 +89,28 @@ def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | 
     return run_one
 
 
+def matched(plan: Plan, finished: Finished) -> Plan:
+    """The plan with what its condition is matched to read from finished runs."""
+    policy = plan.spec.policy.resolve(finished)
+    return replace(plan, spec=Spec(canonical(plan.spec.text.partition(":")[0], policy), policy))
+
+
+def cell_facts(plan: Plan, runtime: Runtime) -> dict[str, Any]:
+    """Task, model, agents, roles and item set: conditions are compared inside a cell."""
+    cell, settings = plan.cell, plan.cell.settings
+    model = runtime.identity()
+    return {
+        "task": cell.task.name,
+        "model": model["weights_hash"],
+        "agents": settings.agents,
+        "topology": settings.topology,
+        "roles": [agent.role for agent in cell.agents],
+        "items": cell.items_hash,
+        "max_new_tokens": cell.max_new_tokens,
+        "dtype": model["dtype"],
+    }
+
+
 def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
     """The first line of a run's log; its fingerprint covers everything that can change an outcome."""
     cell, settings = plan.cell, plan.cell.settings
@@ -106,16 +131,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "limit": settings.limit,
         "ids": settings.ids,
     }
-    where = {
-        "task": cell.task.name,
-        "model": model["weights_hash"],
-        "agents": settings.agents,
-        "topology": settings.topology,
-        "roles": [agent.role for agent in cell.agents],
-        "items": cell.items_hash,
-        "max_new_tokens": cell.max_new_tokens,
-        "dtype": model["dtype"],
-    }
+    where = cell_facts(plan, runtime)
     versions = packages()
     matters = {
         "schema": SCHEMA_VERSION,

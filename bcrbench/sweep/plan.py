@@ -82,10 +82,13 @@ def choose(items: list[Item], settings: Settings) -> list[Item]:
     return items[: settings.limit] if settings.limit else items
 
 
+_ORDER = {"dense": 0, "kvcomm": 1}  # what others are paired with or matched to runs first
+
+
 def plan(settings: Settings, conditions: list[str], given: dict[str, Any]) -> list[Plan]:
-    """The runs of one cell, Dense first, each condition once."""
+    """The runs of one cell, Dense and KVComm first, each condition once."""
     specs = {spec.text: spec for spec in map(parse, conditions)}
-    ordered = sorted(specs.values(), key=lambda spec: not spec.text.startswith("dense"))
+    ordered = sorted(specs.values(), key=lambda spec: _ORDER.get(spec.text.partition(":")[0], len(_ORDER)))
     cell = plan_cell(settings)
     return [Plan(cell, spec, {**given, "condition": spec.text}) for spec in ordered]
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.model import Runtime
 from bcrbench.repair.view import RepairView, Start
+from bcrbench.runs.matching import Finished
 from bcrbench.runs.schema import Served
 
 
@@ -59,6 +60,10 @@ class Policy:
         with view.stage("first_token"):
             logits = view.runtime.run(view.ids[-1:], [view.rows], view.cache)
             return Start([int(torch.argmax(logits))])
+
+    def resolve(self, finished: Finished) -> Policy:
+        """The policy with what it is matched to read from finished runs; itself when it matches nothing."""
+        return self
 
     def check(self) -> str | None:
         """What is wrong with the parameters taken together, or None."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
 from bcrbench.reuse.policies.base import CallView, setting
 from bcrbench.reuse.policies.kvcomm import KVComm
+from bcrbench.runs.matching import Finished
 from bcrbench.runs.schema import Served
 
 
@@ -15,10 +16,24 @@ from bcrbench.runs.schema import Served
 class GiveUp(KVComm):
     """Prefills a reusable call with probability p, from one stream that advances once per opportunity."""
 
-    summary: ClassVar[str] = "a coin gives up reuse at a share p of the calls that KVComm would reuse"
+    summary: ClassVar[str] = "a coin gives up reuse with probability p, or so that match=RATE is reached"
     source: ClassVar[str] = "section 4.2, App. A.1 P5"
-    p: float = setting(0.5, 0.0, 1.0, shown=True)
+    p: float = setting(0.5, 0.0, 1.0)
+    match: str = setting("")
     seed: int = setting(0, 0, 2**31)
+
+    def check(self) -> str | None:
+        """`match` is a reuse rate."""
+        if self.match and not _is_rate(self.match):
+            return f"match={self.match}: expected a reuse rate from 0 to 1"
+        return super().check()
+
+    def resolve(self, finished: Finished) -> GiveUp:
+        """With `match`, the p at which the KVComm run at the same gamma would have reached that reuse rate."""
+        if not self.match:
+            return self
+        seen = finished.of_policy("KVComm", self.gamma)
+        return replace(self, p=matching(float(self.match), seen.reused, seen.calls, self.seed))
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """KVComm's decision, given up by the coin."""
@@ -45,4 +60,11 @@ def matching(rate: float, reusable: int, calls: int, seed: int) -> float:
             low = middle
         else:
             high = middle
-    return high
+    return round(high, 6)
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        return 0.0 <= float(text) <= 1.0
+    except ValueError:
+        return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -15,6 +16,7 @@ from bcrbench.repair.selectors.base import Selector
 from bcrbench.repair.view import RepairView, Start
 from bcrbench.reuse.policies.base import setting
 from bcrbench.reuse.policies.kvcomm import KVComm
+from bcrbench.runs.matching import Finished
 
 
 @dataclass(frozen=True)
@@ -113,20 +115,27 @@ class BcrSingle(Repaired):
 class CacheBlend(Repaired):
     """CacheBlend's selector on single rows: cost-matched spends BCR's rho, reuse-matched spends 1 - r (App. D)."""
 
-    summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:RATE"
+    summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:RATE|LOG"
     source: ClassVar[str] = "section 4.3, App. D, H"
     select: str = setting("cacheblend")
     match: str = setting("cost", shown=True)
 
     def check(self) -> str | None:
-        """`match` is cost, or reuse:RATE with a rate from 0 to 1."""
+        """`match` is cost, or reuse: with a rate from 0 to 1 or a log to read it from."""
         form, _, rate = self.match.partition(":")
-        if self.match != "cost" and (form != "reuse" or not _is_rate(rate)):
-            return f"match={self.match}: expected cost, or reuse:RATE with a reuse rate from 0 to 1"
+        if self.match != "cost" and (form != "reuse" or not (_is_rate(rate) or Path(rate).is_file())):
+            return f"match={self.match}: expected cost, or reuse:RATE with a rate from 0 to 1, or reuse:LOG with a file"
         return super().check()
 
+    def resolve(self, finished: Finished) -> CacheBlend:
+        """A log's reuse rate in the place of its path."""
+        form, _, rate = self.match.partition(":")
+        if form != "reuse" or _is_rate(rate):
+            return self
+        return replace(self, match=f"reuse:{finished.of_log(Path(rate)).rate}")
+
     def budget(self) -> float:
-        """rho, or the share that the matched condition did not reuse."""
+        """rho, or the share that the matched condition did not reuse (App. D, "Setting the budget")."""
         return self.rho if self.match == "cost" else 1.0 - float(self.match.partition(":")[2])
 
 

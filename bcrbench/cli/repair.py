@@ -1,0 +1,61 @@
+"""`bcrbench repair`: BCR's layouts with any selector and operator, or the unit-of-choice probe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bcrbench.cli.options import run_options
+
+_OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
+
+
+@click.command(epilog="Example: bcrbench repair --layout chunk --B 8 --gamma 1.0 --select coin --coin-seed 3")
+@click.option("--layout", type=click.Choice(["chunk", "grow", "single"]), default="chunk", show_default=True,
+              help="What the budget buys.")  # fmt: skip
+@click.option("--select", metavar="NAME", help="draft, coin, cacheblend, query, epic, frontier or oracle.")
+@click.option("--op", metavar="NAME", help="recompute, or transplant from an exact cache.  [default: recompute]")
+@click.option("--rho", metavar="R", help="Share of the served cache's rows, 0 to 1.  [default: 0.2]")
+@click.option("--over", metavar="WHICH", help="Rows that may be chosen: all, predicted.  [default: all]")
+@click.option("--B", "B", metavar="N", help="Rows a chunk.  [default: 64]")
+@click.option("--tau", metavar="T", help="grow: share of the seed's score a neighbour needs.  [default: 0.25]")
+@click.option("--cap", metavar="N", help="grow: longest span.  [default: 64]")
+@click.option("--k", metavar="N", help="Draft tokens.  [default: 2]")
+@click.option("--coin-seed", "coin_seed", metavar="N", help="Seed of the coin's stream.  [default: 0]")
+@click.option("--gamma", metavar="G", help="Gate threshold of the reuse underneath, 0 to 1.  [default: 0.3]")
+@click.option("--frame", metavar="NAME", help="released or canonical.  [default: released]")
+@click.option("--base", metavar="NAME", help="header or empty.  [default: header]")
+@click.option("--probe", type=click.Choice(["units"]), help="Measure the unit of choice (Table 8) instead of a task.")
+@run_options
+def repair(layout: str, probe: str | None, coin_seed: str | None, **flags: Any) -> None:
+    """Run items with reused caches repaired before generation."""
+    names = ("select", "op", "rho", "over", "B", "tau", "cap", "k", "gamma", "frame", "base")
+    given = {name: flags.pop(name) for name in names}
+    given["seed"] = coin_seed
+    if probe is not None:
+        _probe(given, flags)
+        return
+    from bcrbench.cli.running import one_cell
+    from bcrbench.errors import UserError
+
+    typed = {name: value for name, value in given.items() if value is not None}
+    for other in ("B", "tau", "cap"):
+        if other in typed and other not in _OF_LAYOUT[layout]:
+            raise UserError(f"--{other} {typed[other]}: has no meaning for --layout {layout}")
+    one_cell(flags, [f"bcr-{layout}:" + ",".join(f"{name}={value}" for name, value in typed.items())])
+
+
+def _probe(given: dict[str, Any], flags: dict[str, Any]) -> None:
+    from bcrbench.cli.running import say
+    from bcrbench.errors import UserError
+    from bcrbench.probe.units import UnitOptions, run_units
+    from bcrbench.runs.log import ensure_writable
+    from bcrbench.settings import FILE, from_flags, from_folder, resolve
+
+    typed = [name for name in given if given[name] is not None]
+    if typed:
+        raise UserError(f"--{typed[0]} {given[typed[0]]}: has no meaning with --probe units")
+    settings, _ = resolve([(FILE, from_folder()), ("flags", from_flags(flags))])
+    ensure_writable(settings.out)
+    click.echo(run_units(settings, UnitOptions(), say))

@@ -1,0 +1,54 @@
+"""What a condition is matched to: the reuse of an earlier run, read from its log (paper App. A.1 P5, App. D)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bcrbench.errors import UserError
+from bcrbench.runs.log import ItemOutcome, Log, read_outcomes
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How much a finished run reused: reused calls of all calls."""
+
+    reused: int
+    calls: int
+
+    @property
+    def rate(self) -> float:
+        """The reuse rate."""
+        return self.reused / self.calls
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The finished runs of one cell in one folder."""
+
+    folder: Path
+    cell: dict[str, Any]
+
+    def of_log(self, path: Path) -> Reuse:
+        """The reuse of a log that a person named. Raises UserError when it is not complete."""
+        log = read_outcomes(path)
+        if log.status != "complete":
+            raise UserError(f"{path}: {log.status}, expected a complete run to match against")
+        return _reuse(log)
+
+    def of_policy(self, name: str, gamma: float) -> Reuse:
+        """The reuse of this cell's complete run of a policy at a gamma. Raises UserError when there is none."""
+        for path in sorted(self.folder.glob("*.jsonl")):
+            log = read_outcomes(path)
+            same = log.run.cell == self.cell and log.run.effective.get("policy") == name
+            if same and log.run.effective.get("gamma") == gamma and log.status == "complete":
+                return _reuse(log)
+        raise UserError(
+            f"match: no complete {name} run at gamma={gamma} of these items in {self.folder}; run that condition first"
+        )
+
+
+def _reuse(log: Log[ItemOutcome]) -> Reuse:
+    calls = [call for item in log.items for call in item.calls]
+    return Reuse(sum(call.served == "reuse" for call in calls), len(calls))
