@@ -9,11 +9,6 @@ import pytest
 REAL_MODEL = "BCRBENCH_REAL_MODEL"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a CUDA device")
-    config.addinivalue_line("markers", f"real_weights: needs a model named by the environment variable {REAL_MODEL}")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         reason = _missing(item)
