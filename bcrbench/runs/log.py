@@ -16,7 +16,7 @@ import msgspec
 from bcrbench.errors import UserError
 from bcrbench.runs.lines import read_lines
 from bcrbench.runs.names import log_name
-from bcrbench.runs.schema import EndRecord, GradeRecord, ItemRecord, Outcome, Record, RunRecord, Served
+from bcrbench.runs.schema import EndRecord, GradeRecord, ItemRecord, Outcome, ProbeRecord, Record, RunRecord, Served
 from bcrbench.runs.writer import LogWriter, ensure_writable, repair_tail
 
 __all__ = [
@@ -56,14 +56,14 @@ class ItemOutcome(msgspec.Struct, tag_field="record", tag="item", gc=False):
 ItemT = TypeVar("ItemT", ItemRecord, ItemOutcome)
 
 _FULL: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-_SLIM: msgspec.json.Decoder[RunRecord | ItemOutcome | GradeRecord | EndRecord] = msgspec.json.Decoder(
-    RunRecord | ItemOutcome | GradeRecord | EndRecord
+_SLIM: msgspec.json.Decoder[RunRecord | ItemOutcome | GradeRecord | ProbeRecord | EndRecord] = msgspec.json.Decoder(
+    RunRecord | ItemOutcome | GradeRecord | ProbeRecord | EndRecord
 )
 
 
 @dataclass
 class Log(Generic[ItemT]):
-    """One log as read: its run record, items in index order, gradings in file order, and how it ended.
+    """One log as read: its run record, items in index order, gradings and probes in file order, and how it ended.
 
     `torn` says that a torn last line was left out.
     """
@@ -72,6 +72,7 @@ class Log(Generic[ItemT]):
     run: RunRecord
     items: list[ItemT] = field(default_factory=list)
     grades: list[GradeRecord] = field(default_factory=list)
+    probes: list[ProbeRecord] = field(default_factory=list)
     end: EndRecord | None = None
     torn: bool = False
 
@@ -102,12 +103,16 @@ def read_outcomes(path: Path | str) -> Log[ItemOutcome]:
 def _arrange(path: Path, records: list[Any], torn: bool, item_type: type[ItemT]) -> Log[ItemT]:
     log: Log[ItemT] = Log(path, records[0], torn=torn)
     seen: dict[tuple[str, object], int] = {}  # (field, value) of the items so far -> line number
+    probed: dict[tuple[object, ...], int] = {}
     for number, record in enumerate(records[1:], 2):
         if isinstance(record, item_type):
             _check_item(log, seen, number, record)
             log.items.append(record)
         elif isinstance(record, GradeRecord):
             log.grades.append(record)
+        elif isinstance(record, ProbeRecord):
+            _check_probe(log, probed, number, record)
+            log.probes.append(record)
         elif isinstance(record, EndRecord):
             _check_end(log, number, record)
             log.end = record
@@ -127,6 +132,14 @@ def _check_item(log: Log[ItemT], seen: dict[tuple[str, object], int], number: in
         if first != number:
             name, value = key
             raise UserError(f"{log.path}:{number}: {name}: {value!r} is on line {first} too, expected it once")
+
+
+def _check_probe(log: Log[ItemT], probed: dict[tuple[object, ...], int], number: int, probe: ProbeRecord) -> None:
+    if log.end:
+        raise UserError(f"{log.path}:{number}: record: a probe after the end record, expected grade records only")
+    first = probed.setdefault((probe.prompt, probe.unit, probe.chooser, probe.operator, probe.seed), number)
+    if first != number:
+        raise UserError(f"{log.path}:{number}: record: the same measurement is on line {first} too, expected it once")
 
 
 def _check_end(log: Log[ItemT], number: int, end: EndRecord) -> None:

@@ -140,6 +140,22 @@ class GradeRecord(Strict, tag_field="record", tag="grade"):
     outcome: Outcome
 
 
+class ProbeRecord(Strict, tag_field="record", tag="probe"):
+    """One way of restoring part of one prompt's reused segment, and the error that is left (section 4.2, Table 8)."""
+
+    prompt: int  # position among the measured prompts
+    prompt_hash: str
+    unit: int  # rows that are chosen together: 0 restores nothing, the segment's length everything
+    chooser: Literal["none", "attention", "coin", "all"]
+    operator: Literal["none", "transplant", "recompute"]
+    seed: int | None  # the coin's
+    rows: int  # rows restored
+    segment: int  # rows of the reused segment
+    budget: float  # rows / segment
+    error: float  # relative L2 distance of the attention output from Dense's, pooled over layers, heads and queries
+    wall_s: float  # since the line before, so that a prompt's first line holds its prefill and assembly
+
+
 class EndRecord(Strict, tag_field="record", tag="end"):
     """The last line of a run that ended by itself. A log without one was killed."""
 
@@ -153,4 +169,4 @@ class EndRecord(Strict, tag_field="record", tag="end"):
     why: str = ""
 
 
-Record = RunRecord | ItemRecord | GradeRecord | EndRecord
+Record = RunRecord | ItemRecord | GradeRecord | ProbeRecord | EndRecord
