@@ -1,0 +1,1 @@
+"""Measurements of caches rather than of answers, logged like runs."""
