@@ -103,6 +103,7 @@ class Requests:
             gate=outcome.gates,
             draft_ids=outcome.start.draft_ids,
             selected_spans=runs(outcome.start.rows) or None,
+            skipped=outcome.start.skipped,
             text_tokens_equal=equal,
             gold=gold,
             prediction=prediction,

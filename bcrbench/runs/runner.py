@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Generic, Iterator, Protocol, Sequence, TypeVar
 
 from bcrbench.errors import RunFailed
+from bcrbench.runs.engaged import engagement
 from bcrbench.runs.log import Log, LogWriter
 from bcrbench.runs.schema import EndRecord, ItemRecord, RunRecord, Status
 
@@ -53,18 +54,23 @@ def stopping() -> Iterator[Stop]:
 
 @dataclass
 class Run(Generic[Item]):
-    """A run to carry out: its first line, its items in order, and how one item is run."""
+    """A run to carry out: its first line, its items in order, and how one item is run.
+
+    `repairs` says that calls are to be repaired: a whole run in which none was has failed.
+    """
 
     record: RunRecord
     items: Sequence[Item]
     run_one: RunOne[Item]
+    repairs: bool = False
 
 
 def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, progress: Progress) -> Status:
     """Run the items that the log still owes and close it. `done` is the log so far, None for a new one.
 
-    A stateful run first replays the items it has (resume). Raises RunFailed when the state cannot be rebuilt or an
-    item cannot be run; the log then says why and stays resumable. Raises Cancelled after a stop was asked for.
+    A stateful run first replays the items it has (resume). Raises RunFailed when the state cannot be rebuilt, an item
+    cannot be run, or a repair never engaged; the log then says why and stays resumable. Raises Cancelled after a stop
+    was asked for.
     """
     finished = list(done.items) if done is not None else []
     if done is None:
@@ -74,6 +80,8 @@ def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, p
             if done is not None:
                 resume(run, done, progress, stop)
             _run_owed(run, writer, finished, progress, stop)
+            if len(finished) == len(run.items):
+                _check_engaged(run, finished)
         except RunFailed as error:
             writer.append(_end(finished, "failed", str(error)))
             raise
@@ -119,6 +127,13 @@ def _run_owed(run: Run[Item], writer: LogWriter, finished: list[ItemRecord], pro
         writer.append(record)
         finished.append(record)
         progress.item(record, False)
+
+
+def _check_engaged(run: Run[Item], finished: list[ItemRecord]) -> None:
+    """Raise RunFailed when a repair never engaged: the run would pass for what it is not."""
+    seen = engagement(finished)
+    if run.repairs and not seen.repaired:
+        raise RunFailed(f"the repair never engaged: {seen.told}")
 
 
 def _end(items: list[ItemRecord], status: Status, why: str = "") -> EndRecord:

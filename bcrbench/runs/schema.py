@@ -84,6 +84,7 @@ class Call(Strict):
     text_tokens_equal: bool | None = None  # do merged ids equal the whole text's tokenisation
     draft_ids: list[int] | None = None
     selected_spans: list[tuple[int, int]] | None = None  # [start, end) of selected rows
+    skipped: str | None = None  # why a repair chose no rows of a reused call
     gold: str | None = None  # the agent's own gold answer, where the task has one
     prediction: str | None = None
     outcome: Outcome | None = None

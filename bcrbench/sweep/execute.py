@@ -13,6 +13,8 @@ from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load
 from bcrbench.errors import RunFailed
+from bcrbench.reuse.policies import Policy
+from bcrbench.reuse.policies.repaired import Repaired
 from bcrbench.runs.log import Log, LogWriter, log_name, read_log
 from bcrbench.runs.matching import Finished
 from bcrbench.runs.provenance import code, device, host, packages
@@ -59,9 +61,14 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
         return path
     with LogWriter(path, reopen=True) as writer:
         _announce(say, path, done, len(plan.cell.items))
-        run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime))
+        run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
         carry_out(run, writer, done, Reporter(record.condition, len(plan.cell.items), say))
     return path
+
+
+def _repairs(policy: Policy) -> bool:
+    """Whether a policy is to repair calls; with a budget of 0 it is a control that repairs nothing."""
+    return isinstance(policy, Repaired) and policy.budget() > 0
 
 
 def _announce(say: Callable[[str], None], path: Path, done: Log[ItemRecord] | None, total: int) -> None:

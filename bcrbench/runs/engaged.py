@@ -1,0 +1,42 @@
+"""Did a repair engage? A run that never repaired a call measures its baseline under another name (paper App. H).
+
+Read from the item records alone, so that a run, a resumed run and `bcrbench verify` judge alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Iterable
+
+from bcrbench.runs.schema import ItemRecord
+
+
+@dataclass(frozen=True)
+class Engagement:
+    """Calls of a run by what a repair did in them; `skipped` counts the reasons for doing nothing."""
+
+    calls: int
+    reused: int
+    repaired: int
+    skipped: Counter[str]
+
+    @property
+    def told(self) -> str:
+        """The counts and the reasons in words."""
+        reasons = "".join(f" ({why}: {count})" for why, count in self.skipped.most_common())
+        return (
+            f"{self.reused} of {self.calls} calls reused, {self.repaired} repaired, "
+            f"{self.skipped.total()} skipped{reasons}"
+        )
+
+
+def engagement(items: Iterable[ItemRecord]) -> Engagement:
+    """Count what a repair did over a run's items."""
+    calls = [call for item in items for call in item.calls]
+    return Engagement(
+        calls=len(calls),
+        reused=sum(call.served == "reuse" for call in calls),
+        repaired=sum(call.rows.selected > 0 for call in calls),
+        skipped=Counter(call.skipped for call in calls if call.skipped is not None),
+    )
