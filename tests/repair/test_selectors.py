@@ -109,6 +109,7 @@ def test_frontier_takes_the_first_inexact_rows_in_order() -> None:
     for layout in (Single(), Grow(cap=4)):
         assert layout.rows(view, Frontier(), 0.3).rows == list(range(FIRST, FIRST + 12))
     # The chunk that holds the frontier comes first, although most of its rows are exact.
+    assert Chunk(B=FIRST + 1).rows(view, Frontier(), 0.3).spans == [(0, FIRST + 1)]
     assert Chunk(B=8).rows(view, Frontier(), 0.4).spans == [(8, 16), (16, 24)]
     view.exact[FIRST + 1] = True
     assert Single().rows(view, Frontier(), 3 / CACHED).rows == [FIRST, FIRST + 2, FIRST + 3]
