@@ -14,7 +14,11 @@ from bcrbench.stats.summary import Row
 FORMATS = ("table", "md", "csv", "json", "latex")
 
 _STYLES = {"table": "simple", "md": "pipe", "latex": "latex_booktabs"}
-_PERCENTS = {"accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high"}
+_PERCENTS = {
+    "accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high", "budget", "gap_share",
+    "paper_gap_share",
+}  # fmt: skip
+_ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
 _TEXTS = {"condition", "role", "time"}
 
 
@@ -84,6 +88,10 @@ def _cell(name: str, value: Any, fmt: str) -> str:
 def _form(name: str) -> Callable[[float], str]:
     if name in _PERCENTS:
         return lambda value: f"{100 * value:.1f}"
+    if name in _ERRORS:
+        return lambda value: f"{value:.4f}"
+    if name in ("t", "paper_p"):
+        return lambda value: f"{value:.2f}"
     if name == "p":
         return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
     if name.endswith(("ratios", "means")):
