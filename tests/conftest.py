@@ -1,12 +1,17 @@
-"""Marks of tests that need what a fresh machine lacks; such tests skip by themselves and say why."""
+"""Marks of tests that need what a fresh machine lacks, which then skip and say why; no test is timed."""
 
 from __future__ import annotations
 
 import os
 
+import hypothesis
 import pytest
 
 REAL_MODEL = "BCRBENCH_REAL_MODEL"
+
+# A busy machine takes longer; that is no fault of what is tested.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
