@@ -35,7 +35,7 @@ class Order(NamedTuple):
     @property
     def text(self) -> str:
         """The question, one vocabulary word a token."""
-        listed = " ".join(f"{numeral} a {good}" for numeral, good in zip(NUMERALS, self.goods))
+        listed = " ".join(f"{numeral} a {good}" for numeral, good in zip(NUMERALS, self.goods, strict=False))
         return f"order for {self.name} : {listed} please ."
 
     def total(self, shop: str) -> int:
@@ -69,7 +69,7 @@ def spaced(number: int) -> str:
 def clerk_answer(prices: Sequence[int]) -> str:
     """Running totals under the order's numerals, then the sum: "i 6 ; ii 1 0 ; #### 1 0"."""
     totals = itertools.accumulate(prices)
-    steps = " ; ".join(f"{numeral} {spaced(total)}" for numeral, total in zip(NUMERALS, totals))
+    steps = " ; ".join(f"{numeral} {spaced(total)}" for numeral, total in zip(NUMERALS, totals, strict=False))
     return f"{steps} ; #### {spaced(sum(prices))}"
 
 

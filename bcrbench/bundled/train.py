@@ -15,6 +15,7 @@ import argparse
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,12 +43,37 @@ if TYPE_CHECKING:
 
 BATCH = 64
 POOL = 16  # batches drawn together and sorted by length
-PEAK_RATE = 2e-3
 WARMUP = 100
-ALONE = 0.45  # share of clerks that hear nobody: short prompts, on which prices are learned fastest
 BUYER = 0.25  # share of buyers
 SLIP = 0.15  # share of quotes with one wrong price: clerks must not copy them, the buyer must read them
-WORKERS = (1, 2, 3, 3, 3, 4, MAX_WORKERS)  # three is the usual graph
+
+
+class Mixture(NamedTuple):
+    """Which graphs examples come from: numbers of workers and topologies to choose among, repeats weigh."""
+
+    workers: tuple[int, ...]
+    topologies: tuple[str, ...]
+    alone: float  # share of clerks that hear nobody: short prompts, on which prices are learned fastest
+
+
+MIXTURES = {
+    "usual": Mixture((1, 2, 3, 3, 3, 4, MAX_WORKERS), tuple(TOPOLOGIES.names()), 0.45),
+    "large": Mixture((3, 4, MAX_WORKERS), ("full", "full", *TOPOLOGIES.names()), 0.15),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training run is given; `start` is a folder whose weights it goes on from."""
+
+    out: Path
+    start: Path | None
+    graphs: str
+    peak: float
+    seed: int
+    steps: int
+    report_every: int
+    bfloat16: bool
 
 
 class Example(NamedTuple):
@@ -60,10 +86,13 @@ class Example(NamedTuple):
 class Examples:
     """An endless stream of examples; `evaluation` draws reserved orders and makes no slips."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, seed: int | str, evaluation: bool = False) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, seed: int | str, graphs: str = "usual", evaluation: bool = False
+    ) -> None:
         self.tokenizer = tokenizer
         self.prompts = Quotes().prompts()
         self.rng = random.Random(seed)
+        self.mixture = MIXTURES[graphs]
         self.evaluation = evaluation
 
     def order(self) -> Order:
@@ -100,12 +129,12 @@ class Examples:
         return Example(encode(self.tokenizer, text), written)
 
     def _graph(self) -> list[Agent]:
-        workers = self.rng.choice(WORKERS)
+        workers = self.rng.choice(self.mixture.workers)
         roles = [self.rng.choice(self.prompts.worker_roles()) for _ in range(workers)]
-        return build_graph(self.rng.choice(TOPOLOGIES.names()), workers, roles, self.prompts.decision.role)
+        return build_graph(self.rng.choice(self.mixture.topologies), workers, roles, self.prompts.decision.role)
 
     def _clerk(self, graph: list[Agent]) -> Agent:
-        if self.rng.random() < ALONE:
+        if self.rng.random() < self.mixture.alone:
             return graph[0]
         return self.rng.choice(graph[:-1])
 
@@ -187,35 +216,43 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
-def rate(step: int, steps: int) -> float:
+def load_model(folder: Path) -> LlamaForCausalLM:
+    """A model that an earlier training run wrote."""
+    from transformers import LlamaForCausalLM
+
+    return LlamaForCausalLM.from_pretrained(folder)
+
+
+def rate(step: int, settings: Settings) -> float:
     """The learning rate of a step, counted from 0: linear warm-up, then linear decay to zero."""
-    return PEAK_RATE * min((step + 1) / WARMUP, (steps - step) / max(1, steps - WARMUP))
+    left = (settings.steps - step) / max(1, settings.steps - WARMUP)
+    return settings.peak * min((step + 1) / WARMUP, left)
 
 
-def train(out: Path, seed: int, steps: int, report_every: int, half: bool) -> None:
+def train(settings: Settings) -> None:
     """Train and write model, generation config and tokenizer to `out` at every report and at the end."""
-    torch.manual_seed(seed)
+    torch.manual_seed(settings.seed)
     tokenizer = build_tokenizer()
-    model = build_model(tokenizer)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.05)
-    held_out = Examples(tokenizer, f"held out {seed}", evaluation=True)
+    model = build_model(tokenizer) if settings.start is None else load_model(settings.start)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=settings.peak, betas=(0.9, 0.98), weight_decay=0.05)
+    held_out = Examples(tokenizer, f"held out {settings.seed}", settings.graphs, evaluation=True)
     clerks = [held_out.draw(buyer=False) for _ in range(4 * BATCH)]
     buyers = [held_out.draw(buyer=True) for _ in range(2 * BATCH)]
-    stream = batches(Examples(tokenizer, f"training {seed}"))
+    stream = batches(Examples(tokenizer, f"training {settings.seed}", settings.graphs))
     started, losses = time.monotonic(), []
-    for step in range(steps):
-        losses.append(update(model, optimiser, next(stream), rate(step, steps), half))
-        if (step + 1) % report_every and step + 1 < steps:
+    for step in range(settings.steps):
+        losses.append(update(model, optimiser, next(stream), rate(step, settings), settings.bfloat16))
+        if (step + 1) % settings.report_every and step + 1 < settings.steps:
             continue
         minutes = (time.monotonic() - started) / 60
         print(
-            f"step {step + 1}/{steps} loss {sum(losses) / len(losses):.4f}"
+            f"step {step + 1}/{settings.steps} loss {sum(losses) / len(losses):.4f}"
             f" exact-match clerks {exact_match(model, clerks):.3f} buyer {exact_match(model, buyers):.3f}"
             f" ({minutes:.1f} min)",
             flush=True,
         )
         losses.clear()
-        save(model, tokenizer, out)
+        save(model, tokenizer, settings.out)
 
 
 def update(
@@ -241,16 +278,22 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path)
 
 def main() -> None:
     """Read the options and train."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
     parser = argparse.ArgumentParser(prog="python -m bcrbench.bundled.train", description=__doc__.split("\n\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the model, made if it is missing")
+    parser.add_argument("--start", type=Path, help="folder of an earlier run, to go on from its weights")
+    parser.add_argument("--graphs", choices=MIXTURES, default="usual", help="mostly three workers, or three to five")
+    parser.add_argument("--peak", type=float, default=2e-3, help="highest learning rate (default 0.002)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=3000, help="batches of 64 (default 3000)")
     parser.add_argument("--report-every", type=int, default=100, help="steps between reports and saves (default 100)")
-    parser.add_argument("--threads", type=int, default=1, help="cores to use; take only free ones (default 1)")
     parser.add_argument("--bfloat16", action="store_true", help="bfloat16 products: faster where the CPU has them")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    train(options.out, options.seed, options.steps, options.report_every, options.bfloat16)
+    parser.add_argument("--threads", type=int, default=1, help="cores to use; take only free ones (default 1)")
+    options = vars(parser.parse_args())
+    torch.set_num_threads(options.pop("threads"))
+    train(Settings(**options))
 
 
 if __name__ == "__main__":
