@@ -353,4 +353,5 @@ def _fetch(source: Source, load_it: Any) -> Any:
         return load_it()
     except Exception as error:  # readers of weights, configurations and vocabularies raise types of their own
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise UserError(f"model {source.spec!r}: cannot be loaded ({reason})") from error
+        tried = "cannot be loaded" if source.local else "no such folder here, and the hub's cannot be loaded"
+        raise UserError(f"model {source.spec!r}: {tried} ({reason})") from error
