@@ -183,7 +183,7 @@ def test_chunks_over_predicted_rows_are_narrowed() -> None:
     assert found.spans == [(6, 8), (8, 12)]
     assert choose(Chunk(B=4), values, exact, 0.5).spans == [(0, 4), (4, 8)]
     # What is exact neither lifts a chunk's mean nor lowers it.
-    assert choose(Chunk(B=4, over="predicted"), [0.0] * 6 + values[6:], exact, 0.3).spans == [(6, 8)]
+    assert choose(Chunk(B=4, over="predicted"), [0.0] * 6 + [2.0] * 2 + [1.5] * 8, exact, 0.3).spans == [(6, 8)]
 
 
 def test_an_exact_row_inside_a_chunk_splits_it() -> None:
