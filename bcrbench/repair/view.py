@@ -15,7 +15,9 @@ from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.clock import Clock
+from bcrbench.engine.decode import most_likely
 from bcrbench.engine.model import Runtime
+from bcrbench.engine.probe import lent_rows
 from bcrbench.reuse.segments import Segment
 
 
@@ -95,22 +97,17 @@ class Draft:
 def make_draft(view: RepairView) -> Draft:
     """Generate `draft_tokens` greedily on the assembled cache, recording queries, and roll everything back."""
     cache, start = view.cache, view.rows
-    kept_length = cache.length
-    cache.reserve(start + view.draft_tokens)
-    kept = [part[:, :, :, start : start + view.draft_tokens].clone() for part in (cache.keys, cache.values)]
     steps: list[list[Tensor]] = []
     ids: list[int] = []
     confidence: list[float] = []
     token = view.ids[-1]
-    cache.length = start
-    for step in range(view.draft_tokens):
-        queries: list[Tensor] = []
-        logits = view.runtime.run([token], [start + step], cache, queries=queries)
-        steps.append(queries)
-        token = int(torch.argmax(logits))
-        ids.append(token)
-        confidence.append(float(torch.softmax(logits, dim=-1)[token]))
-    for part, old in zip((cache.keys, cache.values), kept, strict=True):
-        part[:, :, :, start : start + view.draft_tokens] = old
-    cache.length = kept_length
+    with lent_rows(cache, start, start + view.draft_tokens):
+        cache.length = start
+        for step in range(view.draft_tokens):
+            queries: list[Tensor] = []
+            logits = view.runtime.run([token], [start + step], cache, queries=queries)
+            steps.append(queries)
+            token = most_likely(logits)
+            ids.append(token)
+            confidence.append(float(torch.softmax(logits, dim=-1)[token]))
     return Draft(ids, confidence, [torch.cat(layer, dim=1) for layer in zip(*steps, strict=True)])

@@ -13,7 +13,7 @@ import torch
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.clock import Clock
-from bcrbench.engine.decode import Generation, greedy
+from bcrbench.engine.decode import Generation, greedy, most_likely
 from bcrbench.engine.model import Runtime
 from bcrbench.repair.view import RepairView, Start
 from bcrbench.reuse.anchors import Pool
@@ -134,7 +134,7 @@ class Server:
             self.scratch.length = 0
             self.scratch.reserve(len(ids) + self.limit)
             logits = self.policy.prefill(self.runtime, ids, self.scratch)
-            first = int(torch.argmax(logits))
+            first = most_likely(logits)
         return Start([first], draft_ids=refused.draft_ids if refused is not None else None)
 
     def _reuse(self, job: Job, cache: SlotCache) -> Start:

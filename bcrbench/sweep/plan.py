@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def plan_cell(settings: Settings) -> Cell:
     if name not in task.graders:
         raise unknown(f"grader of task {task.name!r}", name, task.graders)
     everything = task.items(settings.data)
+    _check_ids(everything)
     if settings.limit is None and settings.ids is None and settings.data is None:
         settings = msgspec.structs.replace(settings, limit=getattr(task, "default_limit", None))
     return Cell(
@@ -67,6 +69,13 @@ def plan_cell(settings: Settings) -> Cell:
         grader=task.graders[name],
         max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
     )
+
+
+def _check_ids(items: list[Item]) -> None:
+    """Ids are how items are paired and how anchors are told apart."""
+    twice = [name for name, count in Counter(item.id for item in items).items() if count > 1]
+    if twice:
+        raise UserError(f"item id {twice[0]!r} is given twice, expected each id once")
 
 
 def choose(items: list[Item], settings: Settings) -> list[Item]:

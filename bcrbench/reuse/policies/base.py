@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.decode import most_likely
 from bcrbench.engine.model import Runtime
 from bcrbench.repair.view import RepairView, Start
 from bcrbench.runs.matching import Finished
@@ -59,7 +59,7 @@ class Policy:
         """Start generating on an assembled cache: the prompt's last token runs, and nothing else."""
         with view.stage("first_token"):
             logits = view.runtime.run(view.ids[-1:], [view.rows], view.cache)
-            return Start([int(torch.argmax(logits))])
+            return Start([most_likely(logits)])
 
     def resolve(self, finished: Finished) -> Policy:
         """The policy with what it is matched to read from finished runs; itself when it matches nothing."""

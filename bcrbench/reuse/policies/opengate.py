@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 
+from bcrbench.engine.decode import most_likely
 from bcrbench.repair.view import RepairView, Start
 from bcrbench.reuse.policies.base import setting
 from bcrbench.reuse.policies.kvcomm import KVComm
@@ -34,7 +35,7 @@ class OpenGate(KVComm):
         with view.stage("first_token"):
             while len(ids) < self.k and (not ids or ids[-1] not in stops):
                 logits = view.runtime.run([token], [view.rows + len(ids)], view.cache)
-                token = int(torch.argmax(logits))
+                token = most_likely(logits)
                 ids.append(token)
                 confidence.append(float(torch.softmax(logits, dim=-1)[token]))
         trusted = fmean(confidence) >= self.theta

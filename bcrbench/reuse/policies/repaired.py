@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import torch
-
+from bcrbench.engine.decode import most_likely
 from bcrbench.errors import unknown
 from bcrbench.repair import LAYOUTS, OPERATORS
 from bcrbench.repair.layouts import Layout, Selection
@@ -48,7 +47,7 @@ class Repaired(KVComm):
         chosen = self._choose(view)
         with view.stage("repair" if chosen.rows else "first_token"):
             logits = OPERATORS.get(self.op)(view, chosen.rows)
-            first = int(torch.argmax(logits))
+            first = most_likely(logits)
         return Start(
             [first],
             rows=chosen.rows,
