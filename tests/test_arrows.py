@@ -82,7 +82,8 @@ FORBIDDEN = {
     "runs": ("engine", "reuse", "repair", "agents", "sweep", "stats", "cli"),
     "grading": ("engine", "reuse", "repair", "sweep", "stats", "cli"),
     "stats": ("engine", "reuse", "repair", "agents", "tasks", "sweep", "cli"),
-    "sweep": ("cli", "stats"),
+    "sweep": ("cli", "stats", "verify"),
+    "verify": ("cli",),
     "bundled": ("cli", "sweep", "stats"),
 }
 

@@ -68,6 +68,10 @@ NAMES = [
     (["stats", "nofile.jsonl"], ["nofile.jsonl", "No such file", "expected a run log"]),
     (["stats", "plain.jsonl"], ["plain.jsonl", "not a bcrbench log", "expected a run record"]),
     (["stats", "plain.jsonl", "--format", "tabel"], ["--format", "'tabel'", "table"]),
+    (["verify", "--only", "maks"], ["check", "'maks'", "'mask'", "full-repair"]),
+    (["verify", "--only", ""], ["check", "''", "placebo"]),
+    (["verify", "--repeat", "kvcom"], ["condition", "'kvcom'", "'kvcomm'"]),
+    (["verify", "--tokens", "--model", "bundeld"], ["model", "'bundeld'", "'bundled'"]),
     (["grade", "plain.jsonl", "--grader", "strict"], ["plain.jsonl", "not a bcrbench log"]),
 ]
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "sweep": "bcrbench.cli.sweep:sweep",
     "grade": "bcrbench.cli.grade:grade",
     "stats": "bcrbench.cli.stats:stats",
+    "verify": "bcrbench.cli.verify:verify",
     "conditions": "bcrbench.cli.conditions:conditions",
 }
 

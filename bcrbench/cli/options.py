@@ -31,13 +31,18 @@ _OPTIONS = [
         help="CPU threads.  [default: OMP_NUM_THREADS, else 1 for a small model and all cores for a large one]",
     ),
     click.option("--max-new-tokens", type=int, metavar="N", help="Longest generation; the task's own otherwise."),
-    click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]"),
     click.option("--dry-run", is_flag=True, help="Resolve everything, print the first prompt, load no model."),
 ]
+_OUT = click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]")
 
 
-def run_options(command: F) -> F:
-    """The options that every command which runs items shares."""
+def cell_options(command: F) -> F:
+    """What items are run on, and how: the options of a command that keeps no log."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def run_options(command: F) -> F:
+    """The options that every command which logs runs shares."""
+    return cell_options(_OUT(command))

@@ -33,7 +33,7 @@ def run_plans(plans: list[Any], dry_run: bool) -> None:
         return
     for folder in {plan.cell.settings.out for plan in plans}:
         ensure_writable(folder)
-    _quiet_libraries()
+    quiet_libraries()
     from bcrbench.runs.runner import Cancelled
     from bcrbench.sweep.execute import Models, execute
 
@@ -51,7 +51,8 @@ def run_plans(plans: list[Any], dry_run: bool) -> None:
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: " + "; ".join(failed))
 
 
-def _quiet_libraries() -> None:
+def quiet_libraries() -> None:
+    """Keep transformers' warnings and bars off the terminal."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()

@@ -24,10 +24,10 @@ class Engagement:
     @property
     def told(self) -> str:
         """The counts and the reasons in words."""
-        reasons = "".join(f" ({why}: {count})" for why, count in self.skipped.most_common())
+        reasons = "; ".join(f"{why}: {count}" for why, count in self.skipped.most_common())
         return (
-            f"{self.reused} of {self.calls} calls reused, {self.repaired} repaired, "
-            f"{self.skipped.total()} skipped{reasons}"
+            f"{self.reused} of {self.calls} calls reused, {self.repaired} repaired, {self.skipped.total()} skipped"
+            f"{f' ({reasons})' if reasons else ''}"
         )
 
 
