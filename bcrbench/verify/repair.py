@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from statistics import median_high
 from typing import Callable
 
 import torch
@@ -194,7 +195,7 @@ def draft(bench: Bench) -> Finding:
 def engaged(bench: Bench) -> Finding:
     """Each layout repairs some call of this task; a run in which none was repaired would fail.
 
-    Where every prompt is too short for the paper's chunks, chunks of the largest power of two that fits are used.
+    Where every prompt is too short for the paper's chunks, chunks are halved until they fit the middle one.
     """
     size = _chunk_size(bench)
     conditions = [
@@ -205,7 +206,7 @@ def engaged(bench: Bench) -> Finding:
     seen = {name: engagement(bench.trial(name).items) for name in conditions}
     reused = sum(one.reused for one in seen.values())
     standard = BcrChunk().B
-    note = "" if size == standard else f"; B={standard} would skip every call here, use B={size} or less"
+    note = "" if size == standard else f"; B={standard} would skip every call here, try B={size}"
     return Finding(
         name="engaged",
         passed=all(one.repaired for one in seen.values()),
@@ -218,10 +219,11 @@ def engaged(bench: Bench) -> Finding:
 
 
 def _chunk_size(bench: Bench) -> int:
-    """The paper's B, halved until the longest reused call has room for a chunk."""
+    """The paper's B where it fits any reused call, else halved until it fits the one of middle length."""
     reused = [call.rows.cached for _, call in bench.trial("kvcomm:gamma=1.0").calls() if call.served == "reuse"]
-    longest, policy = max(reused, default=0), BcrChunk()
-    size = policy.B
-    while size > 1 and chunk_budget(longest, size, policy.rho).skipped:
+    size, rho = BcrChunk().B, BcrChunk().rho
+    if not reused or not chunk_budget(max(reused), size, rho).skipped:
+        return size
+    while size > 1 and chunk_budget(median_high(reused), size, rho).skipped:
         size //= 2
     return size
