@@ -19,9 +19,14 @@ from bcrbench.runs.matching import Finished
 from bcrbench.runs.schema import Served
 
 
-def setting(default: Any, low: float | None = None, high: float | None = None, shown: bool = False) -> Any:
-    """A parameter that people may set: its default, its bounds, and whether canonical strings always show it."""
-    return field(default=default, metadata={"setting": True, "low": low, "high": high, "shown": shown})
+def setting(
+    default: Any, low: float | None = None, high: float | None = None, shown: bool = False, told: str = "text"
+) -> Any:
+    """A parameter that people may set: its default, its bounds, and whether canonical strings always show it.
+
+    `told` says in words what a text may be.
+    """
+    return field(default=default, metadata={"setting": True, "low": low, "high": high, "shown": shown, "told": told})
 
 
 @dataclass(frozen=True)

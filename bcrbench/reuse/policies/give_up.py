@@ -19,7 +19,7 @@ class GiveUp(KVComm):
     summary: ClassVar[str] = "a coin gives up reuse with probability p, or so that match=RATE is reached"
     source: ClassVar[str] = "section 4.2, App. A.1 P5"
     p: float = setting(0.5, 0.0, 1.0)
-    match: str = setting("")
+    match: str = setting("", told="a reuse rate, 0 to 1")
     seed: int = setting(0, 0, 2**31)
 
     def check(self) -> str | None:

@@ -32,7 +32,7 @@ class ProtectLeaf(ProtectRoot):
 
     summary: ClassVar[str] = "the deciding node, or protect=NODE, is always prefilled"
     source: ClassVar[str] = "section 4.2, App. A.1 P4"
-    protect: str = setting("0")
+    protect: str = setting("0", told="a node: 0 decides, 1 to 5 work")
 
     def protects(self, view: CallView) -> bool:
         """Whether the call is the protected node's."""

@@ -27,7 +27,7 @@ class Repaired(KVComm):
 
     layout: ClassVar[str] = "single"
     rho: float = setting(0.2, 0.0, 1.0)
-    select: str = setting("draft")
+    select: str = setting("draft", told=" | ".join(SELECTORS.names()))
     op: Literal["recompute", "transplant"] = setting("recompute")
     over: Literal["all", "predicted"] = setting("all")
     seed: int = setting(0, 0, 2**31)
@@ -116,8 +116,8 @@ class CacheBlend(Repaired):
 
     summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:RATE|LOG"
     source: ClassVar[str] = "section 4.3, App. D, H"
-    select: str = setting("cacheblend")
-    match: str = setting("cost", shown=True)
+    select: str = setting("cacheblend", told=" | ".join(SELECTORS.names()))
+    match: str = setting("cost", shown=True, told="cost | reuse:RATE | reuse:LOG")
 
     def check(self) -> str | None:
         """`match` is cost, or reuse: with a rate from 0 to 1 or a log to read it from."""
