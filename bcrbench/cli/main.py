@@ -54,6 +54,7 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line; exit codes: 0, 1 a run failed, 2 a mistake in what was given, 130 stopped."""
     # No hub is asked unless a person names a hub id; the tokenizers' thread pool would only fight over cores.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # else each try of an unreachable hub is three more lines
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         code = cli.main((sys.argv[1:] if args is None else args) or ["--help"], standalone_mode=False)

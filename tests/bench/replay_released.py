@@ -105,8 +105,7 @@ class Replay:
         self.gates.append({
             "segment": gate.segment,
             "decision": (released["new_anchor"], gate.decision == "new"),
-            "facts": (released["n_anchors"], released["cand_len"], len(released["available"]), released["activated_after"])
-            == (gate.anchors, gate.rows, gate.available, counts[: gate.anchors]),
+            "facts": (gate.anchors, gate.rows, gate.available, counts[: gate.anchors]) == _facts(released),
             "distance": max((abs(a - b) / a for a, b in pairs), default=0.0),
             "entropy": abs(released["entropy"] - gate.entropy) if "entropy" in released else 0.0,
             "tested": "entropy" in released,
@@ -142,6 +141,10 @@ def kind(segment: Segment) -> str:
     return "fixed_0 (exact)" if segment.name == "fixed_0" else "fixed after a shared segment"
 
 
+def _facts(released: dict[str, Any]) -> tuple[Any, ...]:
+    return (released["n_anchors"], released["cand_len"], len(released["available"]), released["activated_after"])
+
+
 def report(replay: Replay) -> str:
     """The comparison as markdown."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -155,16 +158,19 @@ def report(replay: Replay) -> str:
         lines.append(f"| {name} | {len(found)} | " + " | ".join(f"{mean:.5f}" for mean in means) + f" | {worst:.1e} |")
     tested = [gate for gate in replay.gates if gate["tested"]]
     same_modes = sum(a == b for a, b in replay.modes)
+    same_gates = sum(a == b for a, b in (gate["decision"] for gate in replay.gates))
+    same_facts = sum(gate["facts"] for gate in replay.gates)
     reused = [o for o, mode in zip(replay.overhead, replay.modes) if mode[1] == "kv_reuse"]
     return "\n".join([
         "| what | compared | result |",
         "| --- | --- | --- |",
         f"| call served dense or reused | {len(replay.modes)} | {same_modes} equal |",
-        f"| gate decision | {len(replay.gates)} | {sum(a == b for a, b in (g['decision'] for g in replay.gates))} equal |",
-        f"| pool size, lengths, available, activation counts | {len(replay.gates)} | {sum(g['facts'] for g in replay.gates)} equal |",
+        f"| gate decision | {len(replay.gates)} | {same_gates} equal |",
+        f"| pool size, lengths, available, activation counts | {len(replay.gates)} | {same_facts} equal |",
         f"| gate distances, largest relative difference | {len(tested)} | {max(g['distance'] for g in tested):.1e} |",
         f"| entropy, largest difference in bits | {len(tested)} | {max(g['entropy'] for g in tested):.1e} |",
-        f"| per-layer key norms of assembled caches, largest relative difference | {len(replay.norms)} | {max(replay.norms):.1e} |",
+        "| per-layer key norms of assembled caches, largest relative difference | "
+        f"{len(replay.norms)} | {max(replay.norms):.1e} |",
         f"| ms outside model passes, reused calls, median (released: whole assembly) | {len(reused)} | "
         f"released {statistics.median(a for a, _ in reused):.1f}, ours {statistics.median(b for _, b in reused):.1f} |",
         "",

@@ -268,7 +268,7 @@ def test_every_agent_can_be_prompted_and_text_stands_between_all_contents(worker
     agents = build_graph("full", workers, roles, PROMPTS.decision.role)
     names = {agent.id: agent.role for agent in agents}
     for agent in agents:
-        outputs = {peer: "\ue001" for peer in agent.hears}
+        outputs = dict.fromkeys(agent.hears, "\ue001")
         text = PROMPTS.user_text(agent.role, [(peer, names[peer]) for peer in agent.hears], "\ue000", outputs)
         between = re.split("[\ue000\ue001]", text)
         assert len(between) == 2 + len(agent.hears)
