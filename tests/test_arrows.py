@@ -81,8 +81,9 @@ FORBIDDEN = {
     "tasks": ("engine", "reuse", "repair", "runs", "sweep", "stats", "cli"),
     "runs": ("engine", "reuse", "repair", "agents", "sweep", "stats", "cli"),
     "grading": ("engine", "reuse", "repair", "sweep", "stats", "cli"),
-    "stats": ("engine", "reuse", "repair", "agents", "tasks", "sweep", "cli"),
-    "sweep": ("cli", "stats", "verify"),
+    "stats": ("engine", "reuse", "repair", "agents", "tasks", "sweep", "probe", "cli"),
+    "sweep": ("cli", "stats", "verify", "probe"),
+    "probe": ("cli", "stats", "verify"),
     "verify": ("cli",),
     "bundled": ("cli", "sweep", "stats"),
 }
