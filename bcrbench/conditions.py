@@ -6,13 +6,13 @@ Canonical strings give settings in the policy's order and leave out defaults, ex
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import Field, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bcrbench.errors import UserError, unknown
 from bcrbench.reuse.policies import POLICIES, Policy
+from bcrbench.settings import check_text
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Spec:
 
 def parse(text: str) -> Spec:
     """Read a condition string. Raises UserError naming the part, its value, what is expected and the nearest match."""
+    check_text("condition", text)
     name, _, tail = text.strip().partition(":")
     kind = POLICIES.get(name)
     known = {spot.name: spot for spot in settings(kind)}
@@ -78,6 +79,6 @@ def _value(where: str, raw: str, kind: Any, spot: Field[Any]) -> Any:
     except ValueError as error:
         raise UserError(f"{where}: expected {'an integer' if kind is int else 'a number'}") from error
     low, high = spot.metadata["low"], spot.metadata["high"]
-    if not math.isfinite(value) or not low <= value <= high:
+    if not low <= value <= high:  # nor is NaN
         raise UserError(f"{where}: expected {low} to {high}")
     return value

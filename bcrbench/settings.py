@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Iterable, Mapping
 
 import msgspec
-import yaml
 
-from bcrbench.errors import UserError, unknown
+from bcrbench.errors import UserError, told, unknown
+from bcrbench.yaml_file import load_yaml
 
 FILE = "bcrbench.yaml"
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
+_Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]  # PyTorch crashes on what a machine cannot start
 _Ids = Annotated[list[str], msgspec.Meta(min_length=1)]
 _Path = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -34,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     device: str = "auto"
     dtype: str = "auto"
     kernel: str = "auto"
-    threads: _Count | None = None
+    threads: _Threads | None = None
     max_new_tokens: _Count | None = None
     out: _Path = "runs"
 
@@ -60,17 +62,26 @@ def _check(source: str, values: Mapping[str, Any]) -> None:
             msgspec.convert({name: value}, Settings)
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0]
-            raise UserError(f"{source}: {name}={value!r}: {reason[:1].lower()}{reason[1:]}") from error
+            raise UserError(f"{source}: {name}={told(value)}: {reason[:1].lower()}{reason[1:]}") from error
+        for text in value if isinstance(value, list) else [value]:
+            check_text(f"{source}: {name}", text)
+
+
+def check_text(what: str, text: object) -> None:
+    """Raise UserError for text that no file can be named by and no log can hold; other values pass."""
+    if not isinstance(text, str):
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{what}={told(text)}: expected text that UTF-8 can hold") from error
+    if "\0" in text:
+        raise UserError(f"{what}={told(text)}: expected text without NUL characters")
 
 
 def read_yaml(path: Path, what: str) -> dict[str, Any]:
     """Read a YAML mapping. Raises UserError naming the file and why it cannot be used."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{what} {path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{what} {path}: not YAML ({' '.join(str(error).split())})") from error
+    raw = load_yaml(path, what)
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -80,13 +91,13 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
 
 def from_folder(folder: Path | None = None) -> dict[str, Any]:
     """Settings of the working folder's bcrbench.yaml; empty when there is none."""
-    path = (folder or Path.cwd()) / FILE
-    return read_yaml(path, "configuration") if path.is_file() else {}
+    path = folder / FILE if folder else Path(FILE)
+    return read_yaml(path, "configuration") if os.path.lexists(path) else {}
 
 
 def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that were typed on the command line: those that are not None, with lists split."""
     given = {name: value for name, value in flags.items() if value is not None and name != "dry_run"}
     if "ids" in given:
-        given["ids"] = [part for part in given["ids"].split(",") if part]
+        given["ids"] = [part.strip() for part in given["ids"].split(",") if part.strip()]
     return given

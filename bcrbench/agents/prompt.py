@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from bcrbench.agents.graph import Agent
-from bcrbench.agents.promptset import PromptSet
+from bcrbench.agents.promptset import RESERVED, PromptSet
 from bcrbench.errors import UserError
 from bcrbench.reuse.segments import Prompt, join
 
 QUESTION = "question"
-# Private-use characters cannot occur in wording, and no chat template trims them away.
-_OPEN, _SHUT = "\ue000", "\ue001"
+# Private-use characters: prompt sets are refused that hold them, and no chat template trims them away.
+_OPEN, _SHUT = RESERVED
 _MARKER = re.compile(f"{_OPEN}([a-z]+(?:_[0-9]+)?){_SHUT}")
 
 
@@ -76,6 +76,12 @@ def build_template(tokenizer: Any, prompts: PromptSet, agent: Agent, agents: Seq
     text = render(tokenizer, wording.system, user) + wording.assistant
     pieces = _MARKER.split(text)
     texts, names = pieces[::2], pieces[1::2]
+    expected = [QUESTION, *(response_name(peer) for peer in agent.hears)]
+    if names != expected or set("".join(texts)) & set(RESERVED):
+        raise UserError(
+            f"prompts {prompts.name!r}, role {agent.role!r}: the model's chat template keeps {names}, expected "
+            f"{expected}: each part of the user's turn once and as it is"
+        )
     for name, after in zip(names, texts[1:], strict=True):
         if not after.strip():
             raise UserError(f"prompts {prompts.name!r}, role {agent.role!r}: no text follows segment {name!r}")
@@ -98,7 +104,17 @@ def render(tokenizer: Any, system: str, user: str) -> str:
     if not getattr(tokenizer, "chat_template", None):
         raise UserError("tokenizer has no chat template; expected an instruction-tuned model")
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    return _apply(tokenizer, messages, True)
+
+
+def _apply(tokenizer: Any, messages: list[dict[str, str]], answer: bool) -> str:
+    """Text of a chat; raises UserError for a template that is broken or refuses it, as some do a system turn."""
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=answer))
+    except Exception as error:  # a template is a program of the model's makers and raises what it likes
+        roles = ", ".join(message["role"] for message in messages)
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UserError(f"chat template refuses the turns {roles} ({reason}), expected one that takes them") from error
 
 
 def question_header(tokenizer: Any) -> str:
@@ -114,5 +130,4 @@ def question_header(tokenizer: Any) -> str:
     if "<|im_start|>" in template:
         return f"{bos}<|im_start|>user<|im_end|>\n"
     mark = f"{_OPEN}{QUESTION}{_SHUT}"
-    text = tokenizer.apply_chat_template([{"role": "user", "content": mark}], tokenize=False)
-    return str(text).split(mark)[0]
+    return _apply(tokenizer, [{"role": "user", "content": mark}], False).split(mark)[0]

@@ -7,13 +7,14 @@ then `user_end`. `user` must hold {question} once; a `peer` must hold {output} o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
-from bcrbench.errors import UserError
+from bcrbench.errors import UserError, told
+from bcrbench.yaml_file import load_yaml
 
 
 class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,12 +86,7 @@ def _fill(template: str, **texts: str) -> str:
 def load_prompts(path: Path | str) -> PromptSet:
     """Read a prompt set. Raises UserError naming file, role and field."""
     path = Path(path)
-    try:
-        raw: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"prompts {path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"prompts {path}: not YAML ({' '.join(str(error).split())})") from error
+    raw: Any = load_yaml(path, "prompts")
     try:
         prompts = msgspec.convert(raw, PromptSet)
     except msgspec.ValidationError as error:
@@ -107,9 +103,37 @@ def _with_roles(message: str, raw: Any) -> str:
     return f"{message}, role {role!r}" if role is not None else message
 
 
+# Where a name in braces is filled in; anywhere else it would reach the model as it stands.
+_FILLED = {"question": ("user",), "few_shot": ("user",), "output": ("peer",)}
+RESERVED = "\ue000\ue001"  # mark the shared segments while a template is made (prompt.py)
+
+
+def _check_wording(path: Path, prompts: PromptSet) -> None:
+    """Raise UserError for characters that mark segments, and for a placeholder in a field where nothing fills it."""
+    for where, field, text in _fields(path, prompts):
+        if set(text) & set(RESERVED):
+            raise UserError(f"{where}: field {field!r} holds U+E000 or U+E001, expected text without these two")
+        if "\0" in text:
+            raise UserError(f"{where}: field {field!r} is {told(text)}, expected text without NUL characters")
+        for name, places in _FILLED.items():
+            if field not in (*places, "few_shot") and f"{{{name}}}" in text:
+                raise UserError(f"{where}: field {field!r} holds {{{name}}}, expected it in {places[0]!r} only")
+
+
+def _fields(path: Path, prompts: PromptSet) -> Iterator[tuple[str, str, str]]:
+    """Where, field and text of everything written in a prompt set."""
+    roles = [(f"prompts {path}, role {told(prompt.role)}", prompt) for prompt in [*prompts.workers, prompts.decision]]
+    for where, part in [(f"prompts {path}", prompts), *roles]:
+        for field in part.__struct_fields__:
+            text = getattr(part, field)
+            if isinstance(text, str):
+                yield where, field, text
+
+
 def _check(path: Path, prompts: PromptSet) -> None:
     if not prompts.workers:
         raise UserError(f"prompts {path}: field 'workers' is empty, expected at least one role")
+    _check_wording(path, prompts)
     roles = [p.role for p in [*prompts.workers, prompts.decision]]
     for role in roles:
         if roles.count(role) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,11 +11,15 @@ from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.model import Runtime
+from bcrbench.errors import RunFailed
 
 
 def most_likely(logits: Tensor) -> int:
-    """The greedy token of logits [vocab]."""
-    return int(torch.argmax(logits))
+    """The greedy token of logits [vocab]. Raises RunFailed for one that is no number, as half precision may give."""
+    best = int(torch.argmax(logits))
+    if not math.isfinite(logits[best]):  # argmax takes a NaN for the largest
+        raise RunFailed(f"the model gives the logit {float(logits[best])}, expected finite ones; try --dtype float32")
+    return best
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,11 @@ class Generation:
 def greedy(runtime: Runtime, cache: SlotCache, begun: list[int], start: int, limit: int) -> Generation:
     """Continue from the tokens generated so far, which take positions `start`, `start` + 1, ...
 
-    All of them but the last have their rows in the cache. Ends at a stop token or after `limit` tokens; the last
-    token is never run, so its row is not in the cache.
+    All of them but the last have their rows in the cache. Ends at a stop token or after `limit` tokens, also where
+    more were begun; the last token is never run, so its row is not in the cache.
     """
     stops = runtime.stop_ids()
-    ids = list(begun)
+    ids = list(begun[:limit])
     while ids[-1] not in stops and len(ids) < limit:
         logits = runtime.run([ids[-1]], [start + len(ids) - 1], cache)
         ids.append(most_likely(logits))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import os
 import re
 from bisect import bisect_left
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,11 +25,12 @@ from torch import Tensor
 from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend, register
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.shapes import SHAPES
-from bcrbench.errors import UserError, unknown
+from bcrbench.errors import RunFailed, UserError, unknown
 
 SERVED_TYPES = ("llama", "mistral", "qwen2", "qwen3")
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+_NOT_THE_MODEL = ("name_or_path", "transformers_version", "dtype", "torch_dtype")  # kept apart, or no matter
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 
@@ -65,6 +67,7 @@ class Runtime:
         self.layers: int = config.num_hidden_layers
         self.kv_heads: int = config.num_key_value_heads
         self.head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.positions: int | None = getattr(config, "max_position_embeddings", None)
         self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
         self.kernel: Kernel = KERNELS.get(self.kernel_name)
         parameters = inspect.signature(self.model.forward).parameters
@@ -77,6 +80,21 @@ class Runtime:
         for rows in (range(32), range(32), range(32, 33), [3, 9, 33], range(34, 35)):
             self.run([0] * len(rows), rows, cache)
             self.warm_ups += 1
+
+    def room(self, rows: int, limit: int) -> int:
+        """How many of `limit` new tokens fit behind a prompt of so many rows; the last one needs no row.
+
+        Raises RunFailed when the prompt itself does not fit: rotary positions beyond the trained ones give numbers, and
+        no error.
+        """
+        if self.positions is None:
+            return limit
+        if rows > self.positions:
+            raise RunFailed(
+                f"prompt of {rows} tokens, expected at most {self.positions}, the positions of model "
+                f"{self.source.spec!r} (max_position_embeddings)"
+            )
+        return min(limit, self.positions - rows + 1)
 
     def new_cache(self, capacity: int) -> SlotCache:
         """An empty slot cache of this model's shape."""
@@ -137,11 +155,18 @@ class Runtime:
             "type": self.model.config.model_type,
             "revision": getattr(self.model.config, "_commit_hash", None) or self.source.revision,
             "weights_hash": weights_hash(self.model),
+            "config_hash": self._config_hash(),
             "dtype": str(self.dtype).removeprefix("torch."),
             "kernel": self.kernel_name,
             "sdpa_backend": backend_name(),
             "repetition_penalty": 1.0,
         }
+
+    def _config_hash(self) -> str:
+        """Hash of the configuration and the stop tokens: weights alone do not say how positions turn or answers end."""
+        values = self.model.config.to_dict()
+        kept = {key: value for key, value in values.items() if not key.startswith("_") and key not in _NOT_THE_MODEL}
+        return _short(json.dumps([kept, sorted(self.stop_ids())], sort_keys=True, default=str))
 
     def tokenizer_identity(self) -> dict[str, Any]:
         """Hashes of the vocabulary and of the chat template."""
@@ -224,6 +249,19 @@ def load(
 
 
 SMALL = 30_000_000  # parameters under which one thread is the fastest: a pass is shorter than waking a second one
+
+
+@contextmanager
+def memory_told(doing: str) -> Iterator[None]:
+    """Turn running out of memory, on a GPU or not, into RunFailed."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise RunFailed(f"out of memory {doing}") from error
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # a CPU's allocator has no type of its own
+            raise
+        raise RunFailed(f"out of memory {doing}") from error
 
 
 def set_threads(wanted: int | None, model: Any) -> None:

@@ -25,11 +25,11 @@ from bcrbench.probe.reused import ReusedSegment
 from bcrbench.probe.texts import Text, long_texts
 from bcrbench.repair.selectors import SELECTORS
 from bcrbench.reuse.policies.kvcomm import KVComm
-from bcrbench.runs.log import LogWriter, ensure_writable, log_name, read_log
+from bcrbench.runs.log import LogWriter, ensure_writable, log_name
 from bcrbench.runs.runner import Cancelled, Stop, stopping
 from bcrbench.runs.schema import EndRecord, ProbeRecord, RunRecord, Status
 from bcrbench.settings import Settings
-from bcrbench.sweep.execute import Models, run_record
+from bcrbench.sweep.execute import Models, own_log, run_record
 from bcrbench.sweep.plan import Plan, plan_cell
 from bcrbench.tasks.base import digest
 
@@ -119,11 +119,11 @@ def run_units(settings: Settings, options: UnitOptions, say: Callable[[str], Non
     record = _record(plan, runtime, consumer, options, texts)
     path = Path(settings.out) / log_name(record.task, record.condition, settings.agents, record.fingerprint)
     with LogWriter(path) as writer:
-        done = None if writer.fresh else read_log(path)
-    if done is not None and done.status == "complete":
-        say(f"{path}: complete, {len(done.probes)} measurements; nothing to do")
-        return path
-    with LogWriter(path, reopen=True) as writer:
+        done = None if writer.fresh else own_log(path, record)
+        if done is not None and done.status == "complete":
+            say(f"{path}: complete, {len(done.probes)} measurements; nothing to do")
+            return path
+        writer.reopen()
         if done is None:
             writer.append(record)
         _Probe(consumer, options, texts, writer, say, done.probes if done is not None else []).run()

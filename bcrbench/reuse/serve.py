@@ -90,7 +90,8 @@ class Server:
         """Prefill an agent's template once, where the policy needs it."""
         if self.shared is None:
             return
-        self.caches[agent] = self.runtime.new_cache(len(hollow.ids) + self.limit)
+        rows = len(hollow.ids)
+        self.caches[agent] = self.runtime.new_cache(rows + self.runtime.room(rows, self.limit))
         self.shared.prepare(agent, hollow, self.caches[agent])
 
     def begin(self, key: str) -> None:
@@ -100,7 +101,10 @@ class Server:
 
     @torch.inference_mode()
     def serve(self, job: Job) -> Outcome:
-        """Serve one call from start to end."""
+        """Serve one call from start to end. Raises RunFailed for a prompt that the model has no positions for."""
+        ids = job.prompt.ids if job.ids is None else job.ids
+        for fed in (ids, job.prompt.ids):
+            self.runtime.room(len(fed), self.limit)
         self.clock.reset()
         gates = self.shared.meet(job.prompt) if self.shared is not None else []
         served, why = self._decide(job)
@@ -111,9 +115,8 @@ class Server:
             why = why if start.refused is None else start.refused
         if start is None or start.refused is not None:
             served, cache = "dense", self.scratch
-            start = self._prefill(job.prompt.ids if job.ids is None else job.ids, start)
+            start = self._prefill(ids, start)
         ttft = self.clock.elapsed()
-        ids = job.prompt.ids if job.ids is None else job.ids
         rows = self._rows(job, ids, served, start)
         generation = self._generate(job, cache, start, len(ids))
         if self.shared is not None:
@@ -132,7 +135,7 @@ class Server:
     def _prefill(self, ids: list[int], refused: Start | None) -> Start:
         with self.clock.stage("first_token"):
             self.scratch.length = 0
-            self.scratch.reserve(len(ids) + self.limit)
+            self.scratch.reserve(len(ids) + self.runtime.room(len(ids), self.limit))
             logits = self.policy.prefill(self.runtime, ids, self.scratch)
             first = most_likely(logits)
         return Start([first], draft_ids=refused.draft_ids if refused is not None else None)
@@ -141,7 +144,7 @@ class Server:
         assert self.shared is not None
         prompt = job.prompt
         with self.clock.stage("assemble"):
-            cache.reserve(len(prompt.ids) + self.limit)
+            cache.reserve(len(prompt.ids) + self.runtime.room(len(prompt.ids), self.limit))
             self.shared.assemble(job.agent, prompt, cache)
         exact = prompt.segments[0].length
         served = len(prompt.ids) - 1
@@ -178,7 +181,7 @@ class Server:
             stopped = job.replay[-1] in self.runtime.stop_ids()
             return Generation(job.replay, "stop" if stopped else "length")
         with self.clock.stage("decode"):
-            return greedy(self.runtime, cache, start.ids, place, self.limit)
+            return greedy(self.runtime, cache, start.ids, place, self.runtime.room(place, self.limit))
 
     def _learn(self, job: Job, served: Served, cache: SlotCache, generation: Generation) -> list[Gate]:
         """Anchors of a dense call's new segments, then the response's base rows and its gate."""

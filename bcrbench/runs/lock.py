@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from bcrbench.errors import UserError
@@ -25,7 +26,8 @@ class WriteLock:
         """Give the lock back and remove its file; does nothing the second time."""
         if self._fd is None:
             return
-        self.path.unlink(missing_ok=True)  # before the lock goes, so that it is never someone else's file
+        with suppress(OSError):  # the folder may be gone
+            self.path.unlink()  # before the lock goes, so that it is never someone else's file
         os.close(self._fd)
         self._fd = None
 
@@ -43,9 +45,10 @@ def _take(log: Path, path: Path) -> int:
         except OSError as error:
             os.close(fd)
             raise UserError(f"{log}: cannot be locked ({error.strerror})") from error
-        if _is_file_at(fd, path):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, str(os.getpid()).encode(), 0)
+        if is_file_at(fd, path):
+            with suppress(OSError):  # on a full disk the lock holds all the same, and does not say whose it is
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, str(os.getpid()).encode(), 0)
             return fd
         os.close(fd)  # the holder before us removed the file between our open and our lock
 
@@ -57,8 +60,9 @@ def _open(log: Path, path: Path) -> int:
         raise UserError(f"{log}: cannot be written ({error.strerror})") from error
 
 
-def _is_file_at(fd: int, path: Path) -> bool:
+def is_file_at(fd: int, path: Path) -> bool:
+    """Whether an open file is still the one that a path names."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
-    except FileNotFoundError:
+    except OSError:  # gone, or a folder on the way to it is a file now
         return False

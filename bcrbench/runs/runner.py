@@ -98,6 +98,8 @@ def resume(run: Run[Item], done: Log[ItemRecord], progress: Progress, stop: Stop
     A stateless run has none. A stateful one replays everything but decoding and compares the anchor pool's hash
     after every item with the logged one. Raises RunFailed when they differ.
     """
+    if len(done.items) > len(run.items):
+        raise RunFailed(f"the log holds {len(done.items)} items, expected {len(run.items)}; it cannot be resumed")
     for number, logged in enumerate(done.items):
         if logged.index != number:
             raise RunFailed(f"item {logged.index} stands where item {number} is expected; the log cannot be resumed")
@@ -124,7 +126,10 @@ def _run_owed(run: Run[Item], writer: LogWriter, finished: list[ItemRecord], pro
         if stop.asked:
             return
         record = run.run_one(index, run.items[index], None)
-        writer.append(record)
+        try:
+            writer.append(record)
+        except ValueError as error:  # a NaN distance, for one
+            raise RunFailed(f"item {index} ({record.id}): {error}") from error
         finished.append(record)
         progress.item(record, False)
 

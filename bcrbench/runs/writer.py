@@ -12,7 +12,7 @@ import msgspec
 
 from bcrbench.errors import RunFailed, UserError
 from bcrbench.runs.lines import check_first_line, explain, is_torn_start, read_bytes, whole_length
-from bcrbench.runs.lock import WriteLock
+from bcrbench.runs.lock import WriteLock, is_file_at
 from bcrbench.runs.schema import EndRecord, Record
 
 if TYPE_CHECKING:
@@ -39,11 +39,19 @@ class LogWriter:
         try:
             self.cut = repair_tail(self.path) if self.path.exists() else 0  # bytes of torn tail that were cut off
             self.fresh = not self.path.exists() or self.path.stat().st_size == 0  # a run record is owed first
-            if reopen and not self.fresh:
-                _drop_end(self.path)
+            if reopen:
+                self.reopen()
         except BaseException:
             self._lock.release()
             raise
+
+    def reopen(self) -> None:
+        """Take out the end record of a run that was cancelled or failed, so that more items may follow.
+
+        Raises UserError for a complete run, RunFailed when the disk refuses; the log is then as it was before.
+        """
+        if not self.fresh:
+            _drop_end(self.path)
 
     def append(self, record: Record) -> None:
         """Write one line and wait until it is on the disk.
@@ -58,6 +66,8 @@ class LogWriter:
         data = b"".join(_line(record) for record in records)
         if self._fd is None:
             self._fd = _open(self.path)
+        elif not is_file_at(self._fd, self.path):
+            raise RunFailed(f"{self.path}: was removed or replaced during the run, expected it to stay where it is")
         _write(self.path, self._fd, data)
 
     def close(self) -> None:
@@ -150,6 +160,8 @@ def _write(path: Path, fd: int, data: bytes) -> None:
     except OSError as error:
         with suppress(OSError):  # when even this fails, the next opening cuts the torn tail
             os.ftruncate(fd, start)
+            if not start:  # an empty file is no log
+                path.unlink()
         raise RunFailed(f"{path}: cannot be written ({error.strerror}); the lines before are kept") from error
 
 
@@ -170,12 +182,17 @@ def _end(line: bytes) -> EndRecord | None:
 
 def _replace(path: Path, data: bytes) -> None:
     new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    _sync_directory(path.parent)
+    try:
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise RunFailed(f"{path}: cannot be written ({error.strerror}); it is as it was before") from error
 
 
 def _sync_directory(directory: Path) -> None:

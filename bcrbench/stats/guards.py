@@ -39,7 +39,10 @@ def check_pair(reference: Arm, row: Arm, intersect: bool = False) -> None:
 
 def _model_fields(reference: Arm, row: Arm) -> tuple[str, ...]:
     hashed = all(look_up(arm.run, "model.weights_hash") for arm in (reference, row))
-    return ("model.weights_hash",) if hashed else ("model.id", "model.revision", "model.weights_hash")
+    fields = ("model.weights_hash",) if hashed else ("model.id", "model.revision", "model.weights_hash")
+    # Logs of before it was kept have none.
+    known = all(look_up(arm.run, "model.config_hash") for arm in (reference, row))
+    return (*fields, "model.config_hash") if known else fields
 
 
 def _same(reference: Arm, row: Arm, field: str, expected: Any, found: Any, hint: str = "") -> None:
@@ -156,7 +159,7 @@ def limit_notes(arms: Iterable[Arm]) -> Iterator[str]:
     taken: dict[tuple[Any, ...], list[str]] = {}
     for arm in arms:
         limit, count, total = (look_up(arm.run, f"items.{key}") for key in ("limit", "count", "total"))
-        if limit is not None or (total is not None and count != total):
+        if count != total and (limit is not None or total is not None):  # a limit above the total takes all
             taken.setdefault((limit, count, total), []).append(arm.condition)
     for (limit, count, total), conditions in taken.items():
         how = f"--limit {limit}" if limit is not None else "a choice of ids"

@@ -9,10 +9,11 @@ from typing import Any, Callable
 
 import msgspec
 
+from bcrbench.agents.prompt import build_template
 from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, canonical
-from bcrbench.engine.model import Runtime, load
-from bcrbench.errors import RunFailed
+from bcrbench.engine.model import Runtime, load, memory_told
+from bcrbench.errors import RunFailed, UserError
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.policies.repaired import Repaired
 from bcrbench.runs.log import Log, LogWriter, log_name, read_log
@@ -38,8 +39,9 @@ class Models:
         key = (settings.model, settings.device, settings.dtype, settings.kernel, settings.threads)
         if self._runtime is None or key != self._key:
             self._runtime = None
-            self._runtime = load(*key)
-            self._runtime.warm_up()
+            with memory_told(f"loading model {settings.model!r}"):
+                self._runtime = load(*key)
+                self._runtime.warm_up()
             self._key = key
         return self._runtime
 
@@ -52,18 +54,31 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
     runtime = models.get(plan)
     folder = Path(plan.cell.settings.out)
     plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
+    for agent in plan.cell.agents:  # a template that cannot be made is told before anything is written
+        build_template(runtime.tokenizer, plan.cell.prompts, agent, plan.cell.agents)
     record = run_record(plan, runtime)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
-    with LogWriter(path) as writer:
-        done = None if writer.fresh else read_log(path)
-    if done is not None and done.status == "complete":
-        say(f"{path}: complete, {len(done.items)} items; nothing to do")
-        return path
-    with LogWriter(path, reopen=True) as writer:
+    with LogWriter(path) as writer:  # one lock for reading and writing, or another process could write in between
+        done = None if writer.fresh else own_log(path, record)
+        if done is not None and done.status == "complete":
+            say(f"{path}: complete, {len(done.items)} items; nothing to do")
+            return path
+        writer.reopen()
         _announce(say, path, done, len(plan.cell.items))
         run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
         carry_out(run, writer, done, Reporter(record.condition, len(plan.cell.items), say))
     return path
+
+
+def own_log(path: Path, record: RunRecord) -> Log[ItemRecord]:
+    """The log at a run's path. Raises UserError for another run's: a file may have been renamed or edited."""
+    log = read_log(path)
+    if log.run.fingerprint != record.fingerprint:
+        raise UserError(
+            f"{path}: holds the run {log.run.condition!r} with fingerprint {log.run.fingerprint}, "
+            f"expected {record.fingerprint}; move it away"
+        )
+    return log
 
 
 def _repairs(policy: Policy) -> bool:
@@ -80,18 +95,18 @@ def _announce(say: Callable[[str], None], path: Path, done: Log[ItemRecord] | No
 
 def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | None], ItemRecord]:
     cell = plan.cell
-    requests = Requests(
-        runtime, cell.task, cell.agents, cell.prompts, plan.spec.policy, cell.grader, cell.max_new_tokens
-    )
+    with memory_told("preparing the agents' prompts"):
+        requests = Requests(
+            runtime, cell.task, cell.agents, cell.prompts, plan.spec.policy, cell.grader, cell.max_new_tokens
+        )
 
     def run_one(index: int, item: Item, replay: ItemRecord | None) -> ItemRecord:
-        import torch
-
         try:
-            return requests.run(index, item, replay)
-        except torch.OutOfMemoryError as error:
+            with memory_told("running it"):
+                return requests.run(index, item, replay)
+        except RunFailed as error:
             lengths = requests.longest()
-            raise RunFailed(f"out of memory on item {index} ({item.id}); prompt tokens by agent: {lengths}") from error
+            raise RunFailed(f"item {index} ({item.id}): {error}; prompt tokens by agent: {lengths}") from error
 
     return run_one
 
@@ -146,6 +161,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "cell": where,
         "tokenizer": tokenizer,
         "prompts": prompts,
+        "config": model["config_hash"],
         "kernel": [model["kernel"], model["sdpa_backend"]],
         "device": runtime.device.type,
         "seed": settings.seed,

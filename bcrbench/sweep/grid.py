@@ -13,7 +13,7 @@ DEFAULT = ["dense", "kvcomm"]
 
 def expand(name: str | None, conditions: list[str], flags: dict[str, Any]) -> list[Plan]:
     """One plan a cell and condition; typed conditions replace the recipe's. Raises UserError before anything runs."""
-    recipe = read(name) if name else Recipe("flags")
+    recipe = read(name) if name is not None else Recipe("flags")
     wanted = conditions or recipe.conditions or DEFAULT
     plans: list[Plan] = []
     for cell in recipe.cells:
@@ -23,5 +23,5 @@ def expand(name: str | None, conditions: list[str], flags: dict[str, Any]) -> li
             ("flags", from_flags(flags)),
         ]
         settings, given = resolve(layers)
-        plans += plan(settings, wanted, {**given, "recipe": name} if name else given)
+        plans += plan(settings, wanted, {**given, "recipe": name} if name is not None else given)
     return plans

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import bcrbench
-from bcrbench.errors import UserError, unknown
-from bcrbench.settings import read_yaml
+from bcrbench.errors import UserError, told, unknown
+from bcrbench.settings import check_text, read_yaml
 
 _KEYS = {"about": str, "settings": dict, "cells": list, "conditions": list}
 
@@ -43,6 +43,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Path:
     """The file of a recipe given by path or name. Raises UserError with the nearest match."""
+    check_text("recipe", name)
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         return path
@@ -67,4 +68,9 @@ def read(name: str) -> Recipe:
             raise UserError(f"recipe {path}: cells[{number}]: {type(cell).__name__}, expected a mapping of settings")
     if not raw.get("conditions"):
         raise UserError(f"recipe {path}: conditions: none given, expected a list of condition strings")
-    return Recipe(path.stem, **{**raw, "conditions": [str(c) for c in raw["conditions"]]})
+    for number, condition in enumerate(raw["conditions"]):
+        if not isinstance(condition, str):
+            raise UserError(f"recipe {path}: conditions[{number}]: {told(condition)}, expected a condition string")
+    if not raw.get("cells", [{}]):
+        raise UserError(f"recipe {path}: cells: none given, expected at least one, or no such key")
+    return Recipe(path.stem, **raw)

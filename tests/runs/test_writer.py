@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,3 +179,50 @@ def test_a_directory_that_cannot_be_is_refused(tmp_path: Path) -> None:
             LogWriter(path / "x.jsonl")
     with pytest.raises(UserError, match="cannot be written"):
         ensure_writable("/proc/nowhere")
+
+
+def test_a_first_record_that_the_disk_refuses_leaves_no_file(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "write", _full)
+    with LogWriter(log) as writer, pytest.raises(RunFailed, match="No space left"):
+        writer.append(plain_run())
+    assert list(log.parent.iterdir()) == []
+
+
+def test_a_full_disk_keeps_an_early_end_and_leaves_no_second_file(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = lines(plain_run(), plain_item(0), end("failed", 1))
+    log.write_bytes(before)
+    monkeypatch.setattr(os, "fsync", _full)
+    with pytest.raises(RunFailed, match="x.jsonl: cannot be written .No space left"):
+        LogWriter(log, reopen=True)
+    assert log.read_bytes() == before
+    assert list(log.parent.iterdir()) == [log]
+
+
+def _full(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("gone", ["file", "folder", "replaced file", "folder made a file"])
+def test_a_log_that_was_taken_away_stops_the_run(tmp_path: Path, gone: str) -> None:
+    folder = tmp_path / "runs"
+    log = folder / "x.jsonl"
+    with LogWriter(log) as writer:
+        writer.append(plain_run())
+        if "folder" in gone:
+            shutil.rmtree(folder)
+        else:
+            log.unlink()
+        if gone == "folder made a file":
+            folder.write_text("")
+        elif gone == "replaced file":
+            log.write_text("another's")
+        with pytest.raises(RunFailed, match="x.jsonl: was removed or replaced"):
+            writer.append(plain_item(0))
+    if gone == "replaced file":
+        assert log.read_text() == "another's"
+
+
+def test_a_lock_holds_on_a_full_disk(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pwrite", _full)
+    with LogWriter(log), pytest.raises(UserError, match="is being written by another process"):
+        LogWriter(log)

@@ -44,6 +44,7 @@ def shifted(first: int, count: int, **changes: Any) -> list[Any]:
 
 REFUSED = {
     "weights": ({"model": {"weights_hash": "w1"}}, "model.weights_hash is 'w1', expected 'w0'"),
+    "configuration": ({"model": {"config_hash": "m1"}}, "model.config_hash is 'm1', expected 'm0'"),
     "precision": ({"model": {"dtype": "float16"}}, "model.dtype is 'float16', expected 'float32'"),
     "tokenizer": ({"tokenizer": {"hash": "t1"}}, "tokenizer.hash is 't1', expected 't0'"),
     "template": ({"tokenizer": {"chat_template_hash": "c1"}}, "tokenizer.chat_template_hash is 'c1', expected 'c0'"),
@@ -65,6 +66,10 @@ def test_what_differs_is_named_with_both_values(dense: Path, changes: dict[str, 
         compare([dense, row], vs=vs)
     assert message in str(error.value)
     assert str(row) in str(error.value) and str(dense) in str(error.value)
+
+
+def test_a_log_without_a_configuration_hash_still_pairs(dense: Path) -> None:
+    assert "kvcomm" in compare([dense, other(dense, model={"config_hash": None})], vs="dense").text
 
 
 def test_models_without_a_weights_hash_are_told_apart_by_id(dense: Path) -> None:
@@ -258,3 +263,8 @@ def test_missing_grades_are_counted(dense: Path) -> None:
         compare([part], grader="strict")
     with pytest.raises(UserError, match=r"unknown grader 'stict' \(did you mean 'strict'"):
         compare([part], grader="stict")
+
+
+def test_a_limit_above_the_total_left_nothing_out(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "x.jsonl", "dense", [True, True], items={"limit": 900, "total": 2})
+    assert not any("whole set" in note for note in compare([path]).notes)

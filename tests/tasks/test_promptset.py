@@ -173,3 +173,42 @@ def test_shipped_sets_are_read_from_a_zip_too(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+
+@pytest.mark.parametrize(
+    "field", ["system", "user", "peer", "peers_intro", "peers_outro", "user_end", "assistant", "role"]
+)
+@pytest.mark.parametrize("part", ["workers", "decision", None])
+@pytest.mark.parametrize("sign", ["\ue000", "\ue001", "\ue000question\ue001", "\ue000foo\ue001", "\0"])
+def test_characters_that_mark_segments_are_refused_in_every_field(file, field, part, sign):
+    content = wording()
+    where = content if part is None else content["decision"] if part == "decision" else content["workers"][0]
+    if part is None and field in ("system", "user", "assistant", "role"):
+        where, field = content, "name"
+    where[field] = f"{where.get(field, '{output} is said')}{sign}"
+    with pytest.raises(UserError) as error:
+        load_prompts(file(content))
+    assert repr(field) in str(error.value) or "not YAML" in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["system", "assistant", "user_end", "peers_intro", "peers_outro"])
+@pytest.mark.parametrize("name", ["question", "output", "few_shot"])
+def test_a_placeholder_that_nothing_fills_is_refused(file, field, name):
+    content = wording()
+    content["workers"][1][field] = f"see {{{name}}}"
+    with pytest.raises(UserError, match=f"'Doubter'.*'{field}' holds {{{name}}}, expected it in"):
+        load_prompts(file(content))
+
+
+def test_braces_in_a_few_shot_text_are_its_own(file):
+    content = wording()
+    content["workers"][0]["few_shot"] = "{question} and {output} and {few_shot}"
+    prompts = load_prompts(file(content))
+    assert "{question} and {output} and {few_shot}\nQ: 2" in prompts.user_text("Adder", [], "2", {})
+
+
+def test_a_key_given_twice_is_refused(file):
+    text = yaml.safe_dump(wording()) + "peer: 'again {output} x'\n"
+    with pytest.raises(UserError, match="key 'peer' is given twice"):
+        load_prompts(file(text))

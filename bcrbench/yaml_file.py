@@ -1,0 +1,36 @@
+"""Reading YAML that a person wrote: settings, recipes, prompt sets (DESIGN 6, 10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcrbench.errors import UserError
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and each key once: YAML keeps the last of two, and nobody sees the first one go."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping; raises ConstructorError for a key that stands there twice."""
+        seen: set[str | None] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is given twice", key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
+
+
+def load_yaml(path: Path, what: str) -> Any:
+    """The value of a YAML file; None for an empty one. Raises UserError naming the file and why it cannot be used."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+    except OSError as error:
+        raise UserError(f"{what} {path}: cannot be read ({error.strerror})") from error
+    except RecursionError as error:
+        raise UserError(f"{what} {path}: not YAML (nested too deeply)") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, a 13th month, a number of 5,000 digits
+        raise UserError(f"{what} {path}: not YAML ({' '.join(str(error).split())})") from error
