@@ -57,6 +57,14 @@ NAMES = [
     ([*SWEEP, "--ids", "q9999"], ["id", "'q9999'", "q0001"]),
     (["sweep", "tabel3", "--out", "OUT"], ["recipe", "'tabel3'", "'table03'", "demo"]),
     (["sweep", "nofile.yaml", "--out", "OUT"], ["recipe", "nofile.yaml", "No such file"]),
+    (["sweep", "", "--out", "OUT"], ["recipe", "''", "demo"]),
+    (["sweep", "\udcff", "--out", "OUT"], ["recipe", "UTF-8"]),
+    (["prefill", "--out", "\udcff"], ["out=", "UTF-8"]),
+    ([*SWEEP, "--model", "x" * 9000], ["model", "xxx"]),
+    ([*SWEEP, "--conditions", "random:match=reuse:\udcff"], ["condition", "UTF-8"]),
+    ([*SWEEP, "--ids", "q0001, q9999 ,q0001"], ["id", "'q9999'"]),
+    (["stats", "x" * 9000], ["xxx", "File name too long", "expected a run log"]),
+    (["grade", "x" * 9000, "--list"], ["xxx", "File name too long", "expected a run log"]),
     (["swep"], ["command", "'swep'", "'sweep'", "stats"]),
     ([*SWEEP, "--gama", "1"], ["option", "--gama", "--gamma"]),
     ([*SWEEP, "demo", "demo"], ["argument", "demo"]),
@@ -93,6 +101,9 @@ NUMBERS = [
     ([*SWEEP, "--limit", "1.5"], ["--limit", "'1.5'", "integer"]),
     ([*SWEEP, "--seed", "-1"], ["seed=-1", ">= 0"]),
     ([*SWEEP, "--threads", "0"], ["threads=0", ">= 1"]),
+    ([*SWEEP, "--threads", "9" * 30], ["threads=9", "<= 1024"]),
+    ([*SWEEP, "--conditions", "kvcomm:capacity=1" + "0" * 400], ["capacity=1", "2 to"]),
+    ([*SWEEP, "--conditions", "kvcomm:capacity=" + "9" * 5000], ["capacity=9", "an integer"]),
     ([*SWEEP, "--max-new-tokens", "0"], ["max_new_tokens=0", ">= 1"]),
     ([*SWEEP, "--ids", ","], ["ids=[]", "length >= 1"]),
     (["sweep", "--out", ""], ["out=''", "length >= 1"]),
@@ -112,6 +123,10 @@ FILES = {
         '{"id": "a", "name": "ann", "goods": ["jar", "cup"]}\n{"id": "b", "name": "ann", "goods": ["jra", "cup"]}\n'
     ),
     "extra.jsonl": '{"id": "a", "name": "ann", "goods": ["jar", "cup"], "shop": "north"}\n',
+    "deep.jsonl": "[" * 100_000,
+    "marked.jsonl": '\ufeff{"id": "a", "name": "ann", "goods": ["jra", "cup"]}\n',
+    "noid.jsonl": '{"id": "", "name": "ann", "goods": ["jar", "cup"]}\n',
+    "deep.yaml": "[" * 3000,
     "list.yaml": "- name: x\n",
     "broken.yaml": "name: [x\n",
     "noroles.yaml": (
@@ -134,8 +149,13 @@ GIVEN_FILES = [
     ([*GSM8K, "--data", "gold.jsonl"], ["gold.jsonl:1", "'answer'", "'#### NUMBER'", "three"]),
     ([*GSM8K, "--data", "torn.jsonl"], ["torn.jsonl:3", "expected one JSON object"]),
     ([*SWEEP, "--data", "nofile.jsonl"], ["nofile.jsonl", "No such file", "expected"]),
-    ([*SWEEP, "--data", "orders.jsonl"], ["orders.jsonl, line 2", "'goods'", "'jra'", "'jar'"]),
-    ([*SWEEP, "--data", "extra.jsonl"], ["extra.jsonl, line 1", "shop", "expected"]),
+    ([*SWEEP, "--data", "orders.jsonl"], ["orders.jsonl:2", "'goods'", "'jra'", "'jar'"]),
+    ([*SWEEP, "--data", "extra.jsonl"], ["extra.jsonl:1", "shop", "expected"]),
+    ([*GSM8K, "--data", "deep.jsonl"], ["deep.jsonl:1", "nested too deeply"]),
+    ([*SWEEP, "--data", "marked.jsonl"], ["marked.jsonl:1", "'goods'", "'jra'"]),
+    ([*SWEEP, "--data", "noid.jsonl"], ["noid.jsonl:1", "'id'", "expected text"]),
+    ([*SWEEP, "--prompts", "deep.yaml"], ["prompts deep.yaml", "nested too deeply"]),
+    (["sweep", "deep.yaml", "--out", "OUT"], ["recipe deep.yaml", "nested too deeply"]),
     ([*SWEEP, "--data", "goods=9"], ["goods=9", "goods=2", "goods=4"]),
     ([*SWEEP, "--prompts", "nofile.yaml"], ["prompts", "nofile.yaml", "No such file"]),
     ([*SWEEP, "--prompts", "list.yaml"], ["prompts", "list.yaml", "object"]),
@@ -169,6 +189,15 @@ def test_a_mistake_is_one_line_that_says_what_was_expected(
         ("ids: q0001\n", ["bcrbench.yaml", "ids='q0001'", "array"]),
         ("3: 4\n", ["bcrbench.yaml", "'3'"]),
         ("agents: [\n", ["bcrbench.yaml", "not YAML", "line"]),
+        ("agents: 1\nlimit: 2\nagents: 3\n", ["bcrbench.yaml", "'agents' is given twice", "line 3"]),
+        ("limit: 2020-13-01\n", ["bcrbench.yaml", "not YAML", "month"]),
+        (f"limit: {'9' * 5000}\n", ["bcrbench.yaml", "not YAML", "digits"]),
+        ("[" * 3000, ["bcrbench.yaml", "nested too deeply"]),
+        ("task: !!python/name:os.system\n", ["bcrbench.yaml", "not YAML", "tag"]),
+        *((f'{name}: "a\\0b"\n', [name, "NUL"]) for name in ("out", "model", "data", "prompts", "task", "roles")),
+        ('out: "\\ud800"\n', ["out", "UTF-8"]),
+        ('ids: ["\\ud800"]\n', ["ids", "UTF-8"]),
+        ("limit: [" + "[" * 60 + "1" + "]" * 60 + "]\n", ["bcrbench.yaml", "limit=", "..."]),
         ("- agents\n", ["bcrbench.yaml", "list", "expected a mapping"]),
     ],
 )
@@ -190,6 +219,44 @@ def test_a_run_directory_that_cannot_be_written_fails_before_the_model_loads(
     line = _run([*TINY[:-1], out], tmp_path, capsys, monkeypatch)
     assert out in line
     assert "expected a directory" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("conditions: [dense]\ncells: []\n", ["cells", "at least one"]),
+        ("conditions: [null]\n", ["conditions[0]", "None", "condition string"]),
+        ("conditions: [dense, {kvcomm: 1}]\n", ["conditions[1]", "condition string"]),
+        ("conditions: [dense]\nconditions: [kvcomm]\n", ["'conditions' is given twice"]),
+        ("conditions: [dense]\nsettings: {limit: 1, limit: 2}\n", ["'limit' is given twice"]),
+        ("conditions: [dense]\nsettings: {3: 4}\n", ["'3'", "known"]),
+    ],
+)
+def test_a_wrong_recipe(
+    text: str, told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    line = _run(["sweep", "mine.yaml", "--out", "OUT"], tmp_path, capsys, monkeypatch)
+    assert [word for word in ["mine", *told] if word not in line] == [], line
+
+
+def test_a_value_that_grows_by_aliases_is_told_in_a_short_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = "&a0 [x, x, x]" + "".join(f", &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(12))
+    (tmp_path / "mine.yaml").write_text(f"conditions: [dense]\nsettings: {{limit: [{bomb}]}}\n")
+    line = _run(["sweep", "mine.yaml", "--out", "OUT"], tmp_path, capsys, monkeypatch)
+    assert "limit=" in line
+    assert len(line) < 300
+
+
+@pytest.mark.parametrize("sign", ["\x1b[31m", "\r", "\x07", "\u202e", "\u2028", "\x9b"])
+def test_a_mistake_is_shown_without_what_a_terminal_obeys(
+    sign: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for args in (["stats", f"a{sign}b"], [*SWEEP, "--data", f"a{sign}b"], ["sweep", f"a{sign}b.yaml"], [f"a{sign}b"]):
+        line = _run(args, tmp_path, capsys, monkeypatch)
+        assert line[:-1].isprintable(), args
 
 
 def test_a_failing_model_leaves_no_run_directory(

@@ -28,14 +28,14 @@ def grade(logs: tuple[Path, ...], graders: tuple[str, ...], listing: bool) -> No
     bcrbench grade runs/*.jsonl --grader strict
     """
     from bcrbench.cli.logs import log_files
-    from bcrbench.errors import UserError
+    from bcrbench.errors import UserError, inert
     from bcrbench.grading.regrade import find_grader, regrade
     from bcrbench.runs.log import read_log
 
     files = log_files(logs)
     read = [read_log(path) for path in files]
     if listing:
-        click.echo("\n".join(line for log in read for line in _listed(log)))
+        click.echo("\n".join(inert(line) for log in read for line in _listed(log)))
         return
     if not graders:
         raise UserError("--grader: none given, expected the name of a grader; --list shows them")
@@ -44,7 +44,7 @@ def grade(logs: tuple[Path, ...], graders: tuple[str, ...], listing: bool) -> No
             find_grader(log, name)
     for path in files:
         for name in graders:
-            click.echo(_told(path, regrade(path, name)))
+            click.echo(inert(_told(path, regrade(path, name))))
 
 
 def _listed(log: Log[ItemRecord]) -> list[str]:

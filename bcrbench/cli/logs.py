@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +16,8 @@ def log_files(paths: Iterable[Path]) -> list[Path]:
     """
     files: list[Path] = []
     for path in paths:
-        inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        # os.path answers no, where Path raises for a name that is too long or a folder that may not be searched.
+        inside = sorted(path.glob("*.jsonl")) if os.path.isdir(path) else [path]
         if not inside:
             raise UserError(f"{path}: holds no *.jsonl file, expected run logs")
         files += inside

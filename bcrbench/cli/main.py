@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
 from bcrbench import __version__
-from bcrbench.errors import RunFailed, UserError, unknown
+from bcrbench.errors import RunFailed, UserError, inert, unknown
 
 COMMANDS = {
     "prefill": "bcrbench.cli.prefill:prefill",
@@ -56,8 +59,15 @@ def main(args: list[str] | None = None) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # else each try of an unreachable hub is three more lines
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name or text that the terminal cannot show
     try:
         code = cli.main((sys.argv[1:] if args is None else args) or ["--help"], standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.ClickException as error:
@@ -68,13 +78,21 @@ def main(args: list[str] | None = None) -> None:
         _stop(str(error), 1)
     except (click.Abort, KeyboardInterrupt):
         _stop("stopped", 130)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`); Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output went away (`| head`)
+        _drop_output()
         sys.exit(1)
+    except OSError as error:
+        _drop_output()
+        _stop(f"{error.filename or 'output'}: {error.strerror or error}", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _drop_output() -> None:
+    """What could not be written stays unwritten: Python would try again at exit, and complain."""
+    with suppress(OSError, ValueError, AttributeError):  # closed, or no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _stop(message: str, code: int) -> None:
-    click.echo(f"bcrbench: {' '.join(message.split())}", err=True)
+    click.echo(f"bcrbench: {inert(' '.join(message.split()))}", err=True)
     sys.exit(code)

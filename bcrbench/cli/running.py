@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from bcrbench.errors import RunFailed
+from bcrbench.errors import RunFailed, inert
 
 
 def say(line: str) -> None:
     """One plain line on standard error."""
-    click.echo(line, err=True)
+    click.echo(inert(line), err=True)
 
 
 def one_cell(flags: dict[str, Any], conditions: list[str]) -> None:

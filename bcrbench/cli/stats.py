@@ -38,6 +38,7 @@ def stats(
     bcrbench stats runs --vs kvcomm:gamma=0.3 --difference --format md
     """
     from bcrbench.cli.logs import log_files
+    from bcrbench.errors import inert
     from bcrbench.runs.log import read_outcomes
     from bcrbench.stats.report import Options
     from bcrbench.stats.units import report_all
@@ -46,4 +47,4 @@ def stats(
     made = report_all([read_outcomes(path) for path in log_files(logs)], options, fmt, paper)
     click.echo(made.text)
     for note in made.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {inert(note)}", err=True)

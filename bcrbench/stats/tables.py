@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bcrbench.errors import inert
 from bcrbench.stats.summary import Row
 
 FORMATS = ("table", "md", "csv", "json", "latex")
@@ -20,6 +21,7 @@ _PERCENTS = {
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
 _TEXTS = {"condition", "role", "time"}
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "|<[`*"})  # what would end a cell or begin something else
 
 
 @dataclass
@@ -33,14 +35,19 @@ class Table:
 def render_records(rows: Sequence[Row], fmt: str) -> str:
     """Rows for a program: numbers in full, shares as fractions; nested values are columns of their own in CSV."""
     if fmt == "json":
-        return json.dumps(list(rows), indent=2, ensure_ascii=False)
-    flat = [_flatten(row) for row in rows]
+        text = json.dumps(list(rows), indent=2, ensure_ascii=False)
+        return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    flat = [{inert(key): _plain(cell) for key, cell in _flatten(row).items()} for row in rows]
     columns = list(dict.fromkeys(key for row in flat for key in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return out.getvalue().rstrip("\n")
+
+
+def _plain(value: Any) -> Any:
+    return inert(value) if isinstance(value, str) else value
 
 
 def _flatten(row: Row) -> Row:
@@ -65,7 +72,8 @@ def render_tables(tables: Sequence[Table], fmt: str) -> str:
 
 
 def _title(title: str, fmt: str) -> str:
-    return {"table": f"{title}\n", "md": f"**{title}**\n\n", "latex": f"% {title}\n"}[fmt]
+    title = inert(title)
+    return {"table": f"{title}\n", "md": f"**{title.translate(_MARKDOWN)}**\n\n", "latex": f"% {title}\n"}[fmt]
 
 
 def _grid(rows: Sequence[Row], fmt: str) -> str:
@@ -81,8 +89,10 @@ def _grid(rows: Sequence[Row], fmt: str) -> str:
 def _cell(name: str, value: Any, fmt: str) -> str:
     if value is None:
         return "-"
-    text = _form(name)(value) if isinstance(value, int | float) else str(value)
-    return text.replace("|", "\\|") if fmt == "md" else text
+    if isinstance(value, int | float):
+        return _form(name)(value)
+    text = inert(str(value))
+    return text.translate(_MARKDOWN) if fmt == "md" else text
 
 
 def _form(name: str) -> Callable[[float], str]:

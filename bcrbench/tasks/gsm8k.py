@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.errors import UserError
 from bcrbench.grading.extractors import Exact, Strict
 from bcrbench.tasks.base import Grader, Item
+from bcrbench.tasks.data_file import read_rows
 from bcrbench.tasks.prompt_files import bundled_prompts
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -48,25 +47,10 @@ class Gsm8k:
         if data is None:
             raise UserError("task gsm8k ships no data: give --data FILE.jsonl or --data openai/gsm8k")
         if os.path.exists(data):
-            return _items(data, _read_lines(Path(data)))
+            return _items(data, read_rows(Path(data), object, "one JSON object a line"))
         if _HUB_NAME.fullmatch(data) and not data.endswith(_FILE_ENDINGS):
             return _items(data, ((f"{data}, row {i}", row) for i, row in enumerate(_load_hub(data))))
         raise UserError(f"--data {data}: no such file; expected FILE.jsonl or a hub name such as openai/gsm8k")
-
-
-def _read_lines(path: Path) -> Iterable[tuple[str, Any]]:
-    """(where, row) of each line. Split at newline bytes only: JSON text may hold other line separators."""
-    try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    except OSError as error:
-        raise UserError(f"--data {path}: cannot be read ({error.strerror})") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield f"{path}:{number}", msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{path}:{number}: expected one JSON object a line ({error})") from error
 
 
 def _load_hub(name: str) -> Iterable[Any]:

@@ -21,6 +21,7 @@ from bcrbench.agents.promptset import PromptSet, load_prompts
 from bcrbench.bundled.orders import GOODS, MAX_GOODS, MIN_GOODS, NAMES, SHOPS, Order
 from bcrbench.errors import UserError, unknown
 from bcrbench.tasks.base import Grader, Item
+from bcrbench.tasks.data_file import read_rows
 
 BUNDLED = Path(__file__).parent.parent / "bundled" / "quotes.jsonl"
 PROMPTS = Path(__file__).parent / "prompts" / "quotes.yaml"
@@ -80,20 +81,14 @@ class Quotes:
 
 def read_orders(path: Path) -> list[Item]:
     """Read an order file. Raises UserError naming file, line and field."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}), expected a .jsonl file or goods=N") from error
-    items = [_item(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    items = [_item(line, where) for where, line in read_rows(path, OrderLine, "an object with id, name and goods")]
     _check_ids(path, items)
     return items
 
 
-def _item(text: bytes, where: str) -> Item:
-    try:
-        line = msgspec.json.decode(text, type=OrderLine)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{where}: {error}, expected an object with id, name and goods") from error
+def _item(line: OrderLine, where: str) -> Item:
+    if not line.id:
+        raise UserError(f"{where}: field 'id' is empty, expected text")
     _check_words(line, where)
     order = Order(line.name, line.goods)
     golds = {f"{shop} clerk": str(order.total(shop)) for shop in SHOPS}

@@ -152,3 +152,26 @@ def test_an_empty_run_has_no_accuracy(tmp_path: Path) -> None:
     assert [row["accuracy"] for row in rows] == [None, None] and rows[1]["p"] == 1.0
     for fmt in ("table", "md", "latex", "csv"):
         assert "kvcomm" in text(paths, fmt, latency=True, agents=True, difference=True)
+
+
+NASTY = "\x1b[31m|x\ny\u202ez\\input{f}&%$#\r\x07\u2028<b>`[a](b)*\x9b\U000e0001"
+
+
+@pytest.mark.parametrize("fmt", ["table", "md", "latex", "csv", "json"])
+def test_names_from_a_log_are_inert_in_every_format(tmp_path: Path, fmt: str) -> None:
+    paths = [write_log(tmp_path / "a.jsonl", "dense", DENSE), write_log(tmp_path / "b.jsonl", NASTY, ROW)]
+    role = re.compile(r'"role": ?"clerk"')
+    assert role.search(paths[0].read_text())
+    paths[0].write_text(role.sub(lambda _: f'"role":{json.dumps(NASTY)}', paths[0].read_text()))
+    out = text(paths, fmt, agents=True, latency=True, difference=True)
+    assert [char for char in out if not char.isprintable() and char != "\n"] == []
+    if fmt == "json":
+        assert NASTY in {row["condition"] for row in json.loads(out)}
+    elif fmt == "csv":
+        assert len(list(csv.reader(io.StringIO(out)))) == len(out.splitlines()) == 3
+    elif fmt == "md":
+        rows = [line for line in out.splitlines() if line.startswith("|")]
+        assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} <= {19, 10, 9}
+        assert re.findall(r"(?<!\\)[`\[*]", "\n".join(rows)) == []
+    elif fmt == "latex":
+        assert "\\input" not in out
