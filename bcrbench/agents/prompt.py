@@ -18,7 +18,7 @@ from bcrbench.reuse.segments import Prompt, join
 
 QUESTION = "question"
 # Private-use characters: prompt sets are refused that hold them, and no chat template trims them away.
-_OPEN, _SHUT = RESERVED
+_OPEN, _SHUT = RESERVED[0], RESERVED[1]
 _MARKER = re.compile(f"{_OPEN}([a-z]+(?:_[0-9]+)?){_SHUT}")
 
 
