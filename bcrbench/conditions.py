@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import Field, dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bcrbench.errors import UserError, unknown
@@ -31,7 +32,7 @@ def parse(text: str) -> Spec:
     known = {spot.name: spot for spot in settings(kind)}
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
-    for part in re.split(r",(?=\s*\w+=)|,$", tail) if tail else []:
+    for part in _parts(tail, {key for key, hint in hints.items() if hint is str}):
         key, value = _pair(name, part.strip(), known)
         if key in values:
             raise UserError(f"condition {name!r}: {key} is given twice, expected once")
@@ -41,6 +42,27 @@ def parse(text: str) -> Spec:
     if wrong:
         raise UserError(f"condition {name!r}: {wrong}")
     return Spec(canonical(name, policy), policy)
+
+
+def _parts(tail: str, texts: set[str]) -> list[str]:
+    """The key=value parts; a text that ends in the name of a log keeps the commas in that name."""
+    parts = re.split(r",(?=\s*\w+=)|,$", tail) if tail else []
+    joined: list[str] = []
+    while parts:
+        longest = 1
+        if parts[0].partition("=")[0].strip() in texts:
+            named = [count for count in range(2, len(parts) + 1) if _ends_in_file(",".join(parts[:count]))]
+            longest = max(named, default=1)
+        joined.append(",".join(parts[:longest]))
+        parts = parts[longest:]
+    return joined
+
+
+def _ends_in_file(text: str) -> bool:
+    try:
+        return Path(text.partition(":")[2]).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def settings(policy: type[Policy] | Policy) -> list[Field[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -83,3 +84,12 @@ def test_a_mistake_is_named(text: str, parts: list[str]) -> None:
         parse(text)
     assert all(part in str(caught.value) for part in parts), str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_log_may_be_matched_whatever_commas_its_name_has(tmp_path: Path) -> None:
+    log = tmp_path / "quotes.bcr-chunk+gamma=1.0,frame=canonical,B=8.3a.jsonl"
+    log.touch()
+    policy = parse(f"cacheblend:match=reuse:{log},gamma=1.0,rho=0.1").policy
+    assert policy.effective().items() >= {"match": f"reuse:{log}", "gamma": 1.0, "rho": 0.1}.items()
+    with pytest.raises(UserError):  # no such file: its commas part settings again
+        parse(f"cacheblend:gamma=1.0,match=reuse:{log}x")
