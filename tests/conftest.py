@@ -9,6 +9,9 @@ import pytest
 
 REAL_MODEL = "BCRBENCH_REAL_MODEL"
 
+# Before torch is imported, here and in the processes that tests start: models this small only wait for more threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A busy machine takes longer; that is no fault of what is tested.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
