@@ -26,19 +26,22 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @click.option("--gamma", metavar="G", help="Gate threshold of the reuse underneath, 0 to 1.  [default: 0.3]")
 @click.option("--frame", metavar="NAME", help="released or canonical.  [default: released]")
 @click.option("--base", metavar="NAME", help="header or empty.  [default: header]")
-@click.option("--probe", type=click.Choice(["units"]), help="Measure the unit of choice (Table 8) instead of a task.")
+@click.option("--probe", type=click.Choice(["units"]), help="Measure the unit of choice (Table 8) instead.")
+@click.option("--segment", type=int, metavar="TOKENS", help="Length of the probed segment.  [default: 2048]")
 @run_options
-def repair(layout: str, probe: str | None, coin_seed: str | None, **flags: Any) -> None:
+def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str | None, **flags: Any) -> None:
     """Run items with reused caches repaired before generation."""
     names = ("select", "op", "rho", "over", "B", "tau", "cap", "k", "gamma", "frame", "base")
     given = {name: flags.pop(name) for name in names}
     given["seed"] = coin_seed
     if probe is not None:
-        _probe(given, flags)
+        _probe(given, segment, flags)
         return
     from bcrbench.cli.running import one_cell
     from bcrbench.errors import UserError
 
+    if segment is not None:
+        raise UserError(f"--segment {segment}: has no meaning without --probe units")
     typed = {name: value for name, value in given.items() if value is not None}
     for other in ("B", "tau", "cap"):
         if other in typed and other not in _OF_LAYOUT[layout]:
@@ -46,16 +49,21 @@ def repair(layout: str, probe: str | None, coin_seed: str | None, **flags: Any) 
     one_cell(flags, [f"bcr-{layout}:" + ",".join(f"{name}={value}" for name, value in typed.items())])
 
 
-def _probe(given: dict[str, Any], flags: dict[str, Any]) -> None:
-    from bcrbench.cli.running import say
+def _probe(given: dict[str, Any], segment: int | None, flags: dict[str, Any]) -> None:
+    from bcrbench.cli.running import quiet_libraries, say, stoppable
     from bcrbench.errors import UserError
-    from bcrbench.probe.units import UnitOptions, run_units
-    from bcrbench.runs.log import ensure_writable
+    from bcrbench.probe.units import UnitOptions, run_units, variants
     from bcrbench.settings import FILE, from_flags, from_folder, resolve
 
     typed = [name for name in given if given[name] is not None]
     if typed:
         raise UserError(f"--{typed[0]} {given[typed[0]]}: has no meaning with --probe units")
     settings, _ = resolve([(FILE, from_folder()), ("flags", from_flags(flags))])
-    ensure_writable(settings.out)
-    click.echo(run_units(settings, UnitOptions(), say))
+    options = UnitOptions() if segment is None else UnitOptions(segment_tokens=segment)
+    if flags["dry_run"]:
+        click.echo(f"{options.condition}: {options.prompts} prompts x {len(variants(options))} measurements on "
+                   f"{settings.model}; nothing was run")  # fmt: skip
+        return
+    quiet_libraries()
+    with stoppable():
+        click.echo(run_units(settings, options, say))

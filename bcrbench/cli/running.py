@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Iterator
 
 import click
 
@@ -34,21 +35,30 @@ def run_plans(plans: list[Any], dry_run: bool) -> None:
     for folder in {plan.cell.settings.out for plan in plans}:
         ensure_writable(folder)
     quiet_libraries()
-    from bcrbench.runs.runner import Cancelled
     from bcrbench.sweep.execute import Models, execute
 
     models, failed = Models(), []
     for plan in plans:
         try:
-            click.echo(execute(plan, models, say))
+            with stoppable():
+                click.echo(execute(plan, models, say))
         except RunFailed as error:
             failed.append(f"{plan.spec.text}: {error}")
             say(f"failed: {failed[-1]}")
-        except Cancelled:
-            say("stopped; the same command continues")
-            raise click.exceptions.Exit(130) from None
     if failed:
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: " + "; ".join(failed))
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn a run that was stopped on request into exit code 130, and say how to go on."""
+    from bcrbench.runs.runner import Cancelled
+
+    try:
+        yield
+    except Cancelled:
+        say("stopped; the same command continues")
+        raise click.exceptions.Exit(130) from None
 
 
 def quiet_libraries() -> None:
