@@ -42,7 +42,10 @@ def records(folder: Path) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("command", [("reuse", "--gamma", "1.0"), ("prefill",)])
+COIN = ("repair", "--layout", "single", "--select", "coin", "--gamma", "1.0")  # its stream must go on where it was
+
+
+@pytest.mark.parametrize("command", [("reuse", "--gamma", "1.0"), COIN, ("prefill",)])
 def test_killed_ten_times_equals_uninterrupted(tmp_path: Path, command: tuple[str, ...]) -> None:
     at_kill = drive(7, 10, tmp_path / "killed", *command)
     drive(0, 0, tmp_path / "whole", *command)
