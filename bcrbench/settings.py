@@ -1,4 +1,4 @@
-"""One configuration for every command: defaults < bcrbench.yaml < recipe < flags, validated once (DESIGN 6)."""
+"""One configuration for every command: defaults < bcrbench.yaml < recipe < flags, validated once."""
 
 from __future__ import annotations
 

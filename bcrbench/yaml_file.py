@@ -1,4 +1,4 @@
-"""Reading YAML that a person wrote: settings, recipes, prompt sets (DESIGN 6, 10)."""
+"""Reading YAML that a person wrote: settings, recipes, prompt sets."""
 
 from __future__ import annotations
 

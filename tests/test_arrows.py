@@ -1,4 +1,4 @@
-"""The house's arrows (DESIGN 2) as a scan of the source: who may import whom, and who stays free of torch.
+"""The house's arrows as a scan of the source: who may import whom, and who stays free of torch.
 
 Imports are read from the syntax tree, those inside functions included; `if TYPE_CHECKING:` blocks do not run and are
 left out. The light packages are followed through everything of ours that they import on loading.

@@ -53,7 +53,7 @@ TOPOLOGIES: Registry[Callable[[int, int], list[int]]] = Registry(
 def assign_roles(spec: str, roles: list[str], workers: int) -> list[str]:
     """Roles of the workers: `cycle` through the task's list, or `pin:NAME` for every worker.
 
-    Raises UserError for an unknown role or form. Source: decision 23 (cycle per graph, never per process).
+    Raises UserError for an unknown role or form. The cycle starts anew in every graph, never runs on through a process.
     """
     if spec == "cycle":
         return [roles[i % len(roles)] for i in range(workers)]

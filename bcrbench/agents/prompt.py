@@ -1,4 +1,4 @@
-"""From wording to ids: a call's prompt as fixed and shared segments (DESIGN 1; kvcomm.md 1.5).
+"""From wording to ids: a call's prompt as fixed and shared segments.
 
 A template is rendered once per agent through the chat template with a marker in the place of every shared segment.
 Each fixed text piece is tokenised on its own, and a call's ids are the concatenation of fixed and shared pieces, so
@@ -118,7 +118,7 @@ def _apply(tokenizer: Any, messages: list[dict[str, str]], answer: bool) -> str:
 
 
 def question_header(tokenizer: Any) -> str:
-    """What stands before a text that is prefilled alone (`base=header`), as the release builds it (kvcomm.md 1.3).
+    """What stands before a text that is prefilled alone (`base=header`), as the release builds it.
 
     For ChatML the release takes the end-of-turn token for the end of the header; that is kept, since the base cache
     depends on it. Templates of other families give the text before the user's content.

@@ -1,4 +1,4 @@
-"""Prompt sets: the wording of a task's agents, read from YAML and checked field by field (decision 22).
+"""Prompt sets: the wording of a task's agents, read from YAML and checked field by field.
 
 A user prompt is `user` + (for an agent that hears others) `peers_intro` + one `peer` block each + `peers_outro`,
 then `user_end`. `user` must hold {question} once; a `peer` must hold {output} once and may hold {id} and {role}.
@@ -36,7 +36,7 @@ class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     version: int
-    question_prefix: str  # stands before a question when that is prefilled alone (kvcomm.md 1.5)
+    question_prefix: str  # stands before a question when that is prefilled alone
     workers: list[RolePrompt]
     decision: RolePrompt
     peers_intro: str = ""

@@ -57,7 +57,7 @@ class Requests:
         for number, agent in enumerate(self.agents):
             logged = replay.calls[number].ids if replay else None
             outcome, equal = self._serve(agent, ids, texts, logged)
-            content = outcome.generation.ids[:-1]  # the last token never enters a cache (kvcomm.md 2.3)
+            content = outcome.generation.ids[:-1]  # the last token never enters a cache
             ids[response_name(agent.id)] = content
             texts[response_name(agent.id)] = self._text(content)
             calls.append(self._call(agent, item, outcome, equal))

@@ -1,4 +1,4 @@
-"""`bcrbench grade`: grade finished logs with another grader of their task; no model is loaded (DESIGN 6)."""
+"""`bcrbench grade`: grade finished logs with another grader of their task; no model is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared option stacks: a run's settings, spelled the same on every command (DESIGN 6)."""
+"""Shared option stacks: a run's settings, spelled the same on every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bcrbench stats`: every number from the logs, with its interval and its caveats (DESIGN 7)."""
+"""`bcrbench stats`: every number from the logs, with its interval and its caveats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bcrbench verify`: the controls that make a run believable (DESIGN 8)."""
+"""`bcrbench verify`: the controls that make a run believable."""
 
 from __future__ import annotations
 

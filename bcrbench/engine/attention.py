@@ -1,8 +1,8 @@
-"""The one place where attention is computed: queries of a row set against the slot cache (DESIGN 3; App. B).
+"""The one place where attention is computed: queries of a row set against the slot cache (App. B).
 
 Every row at position p attends to the keys at positions 0..p, whatever the row set. A bottom-right aligned causal
-mask would be wrong for scattered rows (field.md 0.2), so masks come from absolute positions. `Rows` prepares once
-per pass what all layers share.
+mask would be wrong for scattered rows, so masks come from absolute positions. `Rows` prepares once per pass what all
+layers share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from bcrbench.registry import Registry
 
 NAME = "bcrbench"  # the name under which transformers finds this attention function
-TILE = 128  # rows a tile; field.md 2.2: 1.15x work at 4096 rows and rho 0.2
+TILE = 128  # rows a tile: 1.15x work at 4096 rows and rho 0.2
 
 
 @dataclass
@@ -190,7 +190,7 @@ KERNELS: Registry[Kernel] = Registry(
 
 @contextmanager
 def pinned_backend() -> Iterator[str]:
-    """Keep cuDNN's SDPA out (it rebuilds a plan for every new length: field.md 2.3); yields what is allowed."""
+    """Keep cuDNN's SDPA out (it rebuilds a plan for every new length); yields what is allowed."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     allowed = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

@@ -1,4 +1,4 @@
-"""The slot cache: one preallocated row per prompt position, in all layers (DESIGN 3).
+"""The slot cache: one preallocated row per prompt position, in all layers.
 
 Rows are written by position, in any order, and a pass over a set of rows overwrites them before attention is taken.
 """

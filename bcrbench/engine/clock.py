@@ -1,4 +1,4 @@
-"""Device-synchronised time, kept apart by stage (DESIGN 3, timing)."""
+"""Device-synchronised time, kept apart by stage."""
 
 from __future__ import annotations
 

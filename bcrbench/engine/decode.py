@@ -1,4 +1,4 @@
-"""Greedy decoding, batch 1, on a slot cache (DESIGN 3)."""
+"""Greedy decoding, batch 1, on a slot cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading a model and running rows of a prompt through it (DESIGN 3).
+"""Loading a model and running rows of a prompt through it.
 
 A model is named by hub id (`org/name[@revision]`), local directory, GGUF file, `bundled`, or `random:<shape>`.
 Weights come from safetensors or GGUF only, and no code from a repository is run.
@@ -71,7 +71,7 @@ class Runtime:
         self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
         self.kernel: Kernel = KERNELS.get(self.kernel_name)
         parameters = inspect.signature(self.model.forward).parameters
-        # transformers renames the argument (features.md 31); this is the only place that knows both names.
+        # transformers renames the argument; this is the only place that knows both names.
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
 
     def warm_up(self) -> None:

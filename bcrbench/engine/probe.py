@@ -1,6 +1,6 @@
 """Looking without touching: passes that leave cache and model as they were.
 
-A probe of the first layers costs a fraction of a prefill (field.md 1.1, the check layer); rows lent for scratch are
+A probe of the first layers costs a fraction of a prefill (the check layer); rows lent for scratch are
 given back byte for byte (paper Alg. 2, lines 1 and 3).
 """
 

@@ -1,4 +1,4 @@
-"""Moving cached keys to other positions (paper section 3, re-rotation; kvcomm.md 2.2).
+"""Moving cached keys to other positions (paper section 3, re-rotation).
 
 Keys are stored after the rotary embedding. Because rotations compose, a key computed at position p becomes the key
 at p + delta by one more rotation with the model's own inverse frequencies. The attention scaling that some rope

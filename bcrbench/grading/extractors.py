@@ -1,4 +1,4 @@
-"""Graders for numeric answers, by pattern and without a model (decision 11).
+"""Graders for numeric answers, by pattern and without a model.
 
 `exact` takes the last "The answer is N", else the last "#### N", else the last number in the text. `strict` takes only
 the asked-for form: a last line "The answer is N". Both compare as numbers, so 18, 18.0 and 36/2 are equal.

@@ -1,4 +1,4 @@
-"""Grading a finished log with another grader: texts in, grade records out, no model (DESIGN 6, features.md row 10)."""
+"""Grading a finished log with another grader: texts in, grade records out, no model."""
 
 from __future__ import annotations
 

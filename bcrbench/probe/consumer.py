@@ -1,4 +1,4 @@
-"""The consumer of a probe: a worker's template, and KVComm's pool filled by earlier prompts (DESIGN 4).
+"""The consumer of a probe: a worker's template, and KVComm's pool filled by earlier prompts.
 
 The consumer is the graph's first worker, which hears nobody: the question is its one shared segment, and here a long
 text takes its place. Everything goes through the run's own code: base rows, gate, assembly, anchors.

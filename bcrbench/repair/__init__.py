@@ -1,4 +1,4 @@
-"""Repair: which rows of an assembled cache to make exact, and how (paper section 3; DESIGN 5).
+"""Repair: which rows of an assembled cache to make exact, and how (paper section 3).
 
 Names are imported when they are asked for, so that listing them loads no model library.
 """

@@ -114,7 +114,7 @@ class Grow(Layout):
 
     A span takes the better-scoring of its two neighbours (the left one on a tie) while that one scores at least
     `tau` of the seed and the span is shorter than `cap`; a side that is taken, not free or too low stays shut. The
-    last span stops when the budget is spent, so it keeps the best of what it would have had (decision 18).
+    last span stops when the budget is spent, so it keeps the best of what it would have had.
 
     The threshold is tau * seed taken literally. A seed of 0 lets rows of 0 join, so a flat rest is taken in spans of
     `cap` from its lowest row; below a negative seed the threshold lies above the seed itself, so (for tau < 1) each

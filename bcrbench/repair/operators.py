@@ -1,4 +1,4 @@
-"""Making selected rows fresh, and the first token's logits from the mended cache (paper App. B; DESIGN 5).
+"""Making selected rows fresh, and the first token's logits from the mended cache (paper App. B).
 
 `recompute` is what can be deployed: the rows run inside the cache as it is, so they are exact only as far as what
 stands before them is. `transplant` copies them from an exact cache, which nobody has in service: it is how the

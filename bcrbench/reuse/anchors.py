@@ -1,4 +1,4 @@
-"""The anchor pool: segments stored with the deviation that a prefix caused in them (paper Eq. 1; kvcomm.md 2.7, 2.8).
+"""The anchor pool: segments stored with the deviation that a prefix caused in them (paper Eq. 1).
 
 One bucket per shared segment name. A bucket keeps its anchors in ring buffers [slots, tokens, features] with
 features = layers * kv_heads * head_dim, so that a whole anchor is one contiguous slice and all layers are served by
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bcrbench.reuse.block import Block, flatten
 
-CAPACITY = 20  # the pool holds up to capacity + 1, since eviction asks for more than capacity (decision 6)
+CAPACITY = 20  # the pool holds up to capacity + 1, since eviction asks for more than capacity
 WINDOW = 5
 
 
@@ -139,7 +139,7 @@ class Pool:
         return self.buckets.setdefault(name, Bucket(self.capacity, self.window))
 
     def hash(self) -> str:
-        """16 hex digits over keys, lengths, activation counts and a float64 checksum per anchor (DESIGN 6)."""
+        """16 hex digits over keys, lengths, activation counts and a float64 checksum per anchor."""
         total = hashlib.sha256()
         for name in sorted(self.buckets):
             total.update(name.encode())

@@ -1,4 +1,4 @@
-"""Predicting a segment's rows: base plus a similarity-weighted sum of anchor deviations (paper Eq. 1; kvcomm.md 2.9).
+"""Predicting a segment's rows: base plus a similarity-weighted sum of anchor deviations (paper Eq. 1).
 
 Two weightings, as released: per token for the shared segment (shared by layers, heads and channels), per layer, head
 and channel for the fixed segment that follows it. Keys and values are weighted by their own similarity. Layer 0

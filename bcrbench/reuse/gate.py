@@ -1,7 +1,7 @@
-"""The gate: may this segment be predicted? (paper Eq. 2; kvcomm.md 2.4)
+"""The gate: may this segment be predicted? (paper Eq. 2)
 
 The entropy of the softmax of negative distances to the anchors, against gamma times its largest value. Distances are
-L2 norms over all layers, heads and rows, in float32: half-precision norms of this size tie (decision 4).
+L2 norms over all layers, heads and rows, in float32: half-precision norms of this size tie.
 """
 
 from __future__ import annotations

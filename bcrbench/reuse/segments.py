@@ -1,4 +1,4 @@
-"""A call's prompt as spans: what reuse needs to know of it (DESIGN 1, "segment")."""
+"""A call's prompt as spans: what reuse needs to know of it."""
 
 from __future__ import annotations
 

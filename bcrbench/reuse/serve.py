@@ -1,4 +1,4 @@
-"""Serving the calls of a run: prefill or assembly, generation, and bookkeeping (kvcomm.md 2.5, 2.6, 2.9).
+"""Serving the calls of a run: prefill or assembly, generation, and bookkeeping.
 
 One server per run. Each agent keeps a cache whose first rows are its own exact prefix (fixed_0), so that a reused
 call writes only what follows; dense calls use a scratch cache and leave those rows alone.
@@ -191,7 +191,7 @@ class Server:
                 self.shared.learn(job.agent, job.prompt, cache)
         if not job.feeds:
             return []
-        # The last token never enters a cache (kvcomm.md 2.3).
+        # The last token never enters a cache.
         return [self.shared.respond(job.response, generation.ids[:-1], len(job.prompt.ids), cache)]
 
     def _restore(self, job: Job, served: Served, cache: SlotCache, start: Start) -> None:

@@ -1,4 +1,4 @@
-"""The shared segments of a run: base rows, gate, prediction, and what the anchor pool learns (kvcomm.md 2)."""
+"""The shared segments of a run: base rows, gate, prediction, and what the anchor pool learns."""
 
 from __future__ import annotations
 

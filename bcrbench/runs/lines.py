@@ -1,4 +1,4 @@
-"""Lines of a run log, from bytes to validated records, with a torn tail told apart from damage (DESIGN 6)."""
+"""Lines of a run log, from bytes to validated records, with a torn tail told apart from damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer a log: an advisory lock on `<log>.lock`, which also says who holds it (DESIGN 6)."""
+"""One writer a log: an advisory lock on `<log>.lock`, which also says who holds it."""
 
 from __future__ import annotations
 

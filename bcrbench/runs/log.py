@@ -1,4 +1,4 @@
-"""The run log: one JSON line a record, every number in every table computed from it (DESIGN 6).
+"""The run log: one JSON line a record, every number in every table computed from it.
 
 `docs/log-schema.md` explains the records. This module reads; `bcrbench.runs.writer`, whose names are repeated here,
 writes.

@@ -1,4 +1,4 @@
-"""File names of run logs: readable, safe on every file system, and different for different runs (DESIGN 6)."""
+"""File names of run logs: readable, safe on every file system, and different for different runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a number came from: versions, code, device, host (DESIGN 6, the `run` record)."""
+"""Where a number came from: versions, code, device, host."""
 
 from __future__ import annotations
 

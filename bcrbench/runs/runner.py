@@ -1,4 +1,4 @@
-"""Items to log: runs what is owed, one durable line an item (DESIGN 6)."""
+"""Items to log: runs what is owed, one durable line an item."""
 
 from __future__ import annotations
 

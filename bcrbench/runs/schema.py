@@ -1,4 +1,4 @@
-"""The run log's records (DESIGN 6), field by field; `docs/log-schema.md` explains each one.
+"""The run log's records, field by field; `docs/log-schema.md` explains each one.
 
 Every line of a log is one of these, told apart by its `record` key. Unknown keys are an error on reading, so a log
 of a newer schema is refused rather than half understood. No torch here: statistics read logs without it.

@@ -1,4 +1,4 @@
-"""Writing a run log: one whole line per append, on the disk before the call returns (DESIGN 6)."""
+"""Writing a run log: one whole line per append, on the disk before the call returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which logs belong together, and which of them is the reference (DESIGN 2, 7)."""
+"""Which logs belong together, and which of them is the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold before two logs are compared, and what a reader must be told about them (DESIGN 7)."""
+"""What must hold before two logs are compared, and what a reader must be told about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals for an accuracy and for the difference of two paired ones (statistics.md 3.2).
+"""Intervals for an accuracy and for the difference of two paired ones.
 
 The first is scipy's; the second is written out, because no library has it for paired items.
 """

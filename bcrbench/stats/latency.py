@@ -1,4 +1,4 @@
-"""Summaries of times: medians first, and both ways to average a speed-up (statistics.md 3.3, Table 10)."""
+"""Summaries of times: medians first, and both ways to average a speed-up (Table 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two conditions on the same items: the discordant split and the exact McNemar test (statistics.md 3.1, 3.2)."""
+"""Two conditions on the same items: the discordant split and the exact McNemar test."""
 
 from __future__ import annotations
 

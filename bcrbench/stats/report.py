@@ -1,4 +1,4 @@
-"""From logs to text: what `bcrbench stats` prints, and what it says beside it (DESIGN 7)."""
+"""From logs to text: what `bcrbench stats` prints, and what it says beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row a condition: accuracy, discordant split, reuse and time, as numbers (DESIGN 7).
+"""One row a condition: accuracy, discordant split, reuse and time, as numbers.
 
 Percents are fractions, times are milliseconds, None stands for what does not apply.
 """

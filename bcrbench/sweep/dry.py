@@ -1,4 +1,4 @@
-"""`--dry-run`: everything resolved and the first prompt shown, with no model loaded (DESIGN 6)."""
+"""`--dry-run`: everything resolved and the first prompt shown, with no model loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying out planned runs in this process: one model load for all, one log file each (DESIGN 6, 10)."""
+"""Carrying out planned runs in this process: one model load for all, one log file each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress that survives log files: a bar on a terminal, plain lines elsewhere (features.md 30)."""
+"""Progress that survives log files: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

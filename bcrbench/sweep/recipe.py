@@ -1,4 +1,4 @@
-"""Recipes: a sweep written down in YAML, by name or path (DESIGN 10).
+"""Recipes: a sweep written down in YAML, by name or path.
 
 Keys: `about` (text), `settings` (shared by all runs), `cells` (a list of settings that differ, one cell each) and
 `conditions`. A recipe's name may be written without the leading zero (`table3` finds table03.yaml).

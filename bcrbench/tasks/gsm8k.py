@@ -1,4 +1,4 @@
-"""GSM8K: word problems with a number as the answer, in the order of the official test split (kvcomm.md 4; decision 10).
+"""GSM8K: word problems with a number as the answer, in the order of the official test split.
 
 One row of a data file is {"question": "A robe takes 2 bolts ...", "answer": "It takes ... #### 3"}: the gold answer is
 what follows the last ####, its commas removed. `id` is optional.

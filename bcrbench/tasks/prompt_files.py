@@ -1,4 +1,4 @@
-"""The prompt sets that ship with the package, one YAML file a task (decision 22)."""
+"""The prompt sets that ship with the package, one YAML file a task."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Verify: the controls that make a run believable (DESIGN 8; paper App. B "Correctness", App. G.2, G.3, App. I).
+"""Verify: the controls that make a run believable (paper App. B "Correctness", App. G.2, G.3, App. I).
 
-DESIGN names a file, verify.py; a package is the better house, because every group of checks is a small file of its own.
-A new check is one function of a Bench that returns a Finding, and one line here. Names are imported when they are asked
-for, so that listing them loads no model library.
+Each group of checks is a small file of its own. A new check is one function of a Bench that returns a Finding, and one
+line here. Names are imported when they are asked for, so that listing them loads no model library.
 """
 
 from __future__ import annotations

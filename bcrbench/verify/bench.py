@@ -1,4 +1,4 @@
-"""What the checks share: one cell, one loaded model, and the runs that several of them look at (DESIGN 8).
+"""What the checks share: one cell, one loaded model, and the runs that several of them look at.
 
 Runs go through the same Requests that logged runs go through. Items are taken longest question first: a segment is
 only predicted when the pool holds two anchors at least as long (decision 4), so that this order lets even a few items
@@ -119,7 +119,7 @@ class Bench:
     def _said(self, item: Item, record: ItemRecord | None) -> tuple[dict[str, list[int]], dict[str, str]]:
         ids, texts = {QUESTION: encode(self.tokenizer, item.question)}, {QUESTION: item.question}
         for number, agent in enumerate(self.cell.agents):
-            # The last token never enters a prompt (kvcomm.md 2.3).
+            # The last token never enters a prompt.
             said = record.calls[number].ids[:-1] if record is not None else ids[QUESTION]
             ids[response_name(agent.id)] = said
             texts[response_name(agent.id)] = str(self.tokenizer.decode(said, skip_special_tokens=True))

@@ -95,7 +95,7 @@ def placebo(bench: Bench) -> Finding:
         unit="% of answers flipped",
         expected="a rate to hold against b/c",
         detail="; ".join(told),
-        source="App. J; field.md 0.6",
+        source="App. J",
         differs=flips > 0,
     )
 

@@ -35,7 +35,8 @@ class Finding:
         """The finding as text: one line, and the indented ones that belong to it."""
         shown = "-" if self.number is None else f"{self.number:.4g}"
         head = f"{self.state:<8}{self.name:<12} {shown} {self.unit} (expected {self.expected}): {self.detail}"
-        return [f"{head} [{self.source}]", *(f"{'':<21}{line}" for line in self.more)]
+        source = f" [{self.source}]" if self.source else ""
+        return [f"{head}{source}", *(f"{'':<21}{line}" for line in self.more)]
 
     def facts(self) -> dict[str, Any]:
         """The finding as JSON holds it; a number that JSON has no word for becomes null."""

@@ -23,7 +23,7 @@ def _made(name: str, bench: Bench) -> Finding:
     try:
         return CHECKS.get(name)(bench)
     except RunFailed as error:
-        return Finding(name, False, None, "", "a run that can be carried out", f"the run failed: {error}", "DESIGN 6")
+        return Finding(name, False, None, "", "a run that can be carried out", f"the run failed: {error}", "")
 
 
 def refuse(findings: Sequence[Finding]) -> None:

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_stats.py [--logs 100] [--items 300] [--repeat 5]
 
-The logs are made in a temporary directory; each line holds four calls, some 9 kB. The target of DESIGN.md 1 is 2 s.
+The logs are made in a temporary directory; each line holds four calls, some 9 kB. The target is 2 s.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feed the recorded ids of the released KVComm through this engine and pool, and compare (kvcomm.md 8).
+"""Feed the recorded ids of the released KVComm through this engine and pool, and compare.
 
 Run: python tests/bench/replay_released.py --model MODEL --trace smollm2_gsm8k_reuse_short.json [--out docs/replay.md]
 MODEL is SmolLM2-135M-Instruct (folder or GGUF); the trace holds 48 calls of the released code with full id sequences,

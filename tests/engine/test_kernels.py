@@ -1,4 +1,4 @@
-"""Every kernel equals attention written out row by row in float64, for every kind of row set (field.md 2.2)."""
+"""Every kernel equals attention written out row by row in float64, for every kind of row set."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_kernel_reads_keys_through_the_strides_of_a_larger_cache(name: str) ->
 
 
 def test_the_reference_tells_a_mask_aligned_at_an_end_from_one_by_position() -> None:
-    """The hazard of every causal flag: right for one span at the end, wrong for scattered rows (field.md 2.2)."""
+    """The hazard of every causal flag: right for one span at the end, wrong for scattered rows."""
     for name, rows in ROW_SETS.items():
         query, key, value = inputs(rows, (4, 4))
         right = expected(query, key, value, rows, 0.25)

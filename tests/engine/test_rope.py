@@ -1,4 +1,4 @@
-"""Moving keys: rotations undo each other, compose, and land where the model would have put the key (kvcomm.md 2.2)."""
+"""Moving keys: rotations undo each other, compose, and land where the model would have put the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running rows of a prompt against a cache: prefill, any row set and decode are one thing (DESIGN 3; paper App. B)."""
+"""Running rows of a prompt against a cache: prefill, any row set and decode are one thing (paper App. B)."""
 
 from __future__ import annotations
 

@@ -228,6 +228,6 @@ def test_a_model_in_a_loop_does_no_harm(text):
 
 
 def test_grading_needs_no_model():
-    """Statistics and grading must stay importable where torch is not (DESIGN 2)."""
+    """Statistics and grading must stay importable where torch is not."""
     code = "import sys, bcrbench.grading.extractors; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

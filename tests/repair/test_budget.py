@@ -1,4 +1,4 @@
-"""Row counts (DESIGN 5; paper App. B, Alg. 1 line 1)."""
+"""Row counts (paper App. B, Alg. 1 line 1)."""
 
 from __future__ import annotations
 

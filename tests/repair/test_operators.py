@@ -1,4 +1,4 @@
-"""Making rows fresh: recompute and transplant against Dense (paper App. B, "Correctness"; DESIGN 5)."""
+"""Making rows fresh: recompute and transplant against Dense (paper App. B, "Correctness")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cacheblend`, `epic`, `frontier` and `oracle` (field.md 1.1 and 1.3; paper App. D)."""
+"""`cacheblend`, `epic`, `frontier` and `oracle` (paper App. D)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The released engine's own numbers: rotation, anchors, offsets, gate and eviction, reproduced to 1e-5 (kvcomm.md 8.2).
+"""The released engine's own numbers: rotation, anchors, offsets, gate and eviction, reproduced to 1e-5.
 
 The file holds inputs and outputs of the released code on tensors [layers, 1, kv_heads, tokens, head_dim].
 """

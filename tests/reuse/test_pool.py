@@ -1,4 +1,4 @@
-"""The anchor pool under any history: order, eviction, slots, contents, weights and its hash (kvcomm.md 2.7 to 2.9)."""
+"""The anchor pool under any history: order, eviction, slots, contents, weights and its hash."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PlainBucket:
         anchor.deltas[consumer], anchor.after[consumer] = delta, after
 
     def blend(self, segment: Block, after: Block, consumer: str) -> tuple[Block, Block]:
-        """Anchor by anchor and layer by layer: the two weightings of kvcomm.md 2.9 in float64."""
+        """Anchor by anchor and layer by layer: the release's two weightings in float64."""
         used = [anchor for anchor in self.anchors if anchor.base.tokens >= segment.tokens]
         if not used or segment.tokens == 0:
             return segment, after

@@ -1,4 +1,4 @@
-"""Serving calls: when a call is prefilled, what an assembled cache holds, what the pool learns (kvcomm.md 2.5-2.9)."""
+"""Serving calls: when a call is prefilled, what an assembled cache holds, what the pool learns."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def test_a_moved_segment_is_its_anchor_moved_in_the_canonical_frame_only(frame: 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 @variants
 def test_a_replay_leaves_the_very_same_pool(frame: Any, base: Any, dtype: torch.dtype) -> None:
-    """Resuming feeds logged ids in place of decoding; the pool must not differ in a bit (DESIGN 6)."""
+    """Resuming feeds logged ids in place of decoding; the pool must not differ in a bit."""
     policy = KVComm(gamma=0.9, frame=frame, base=base, capacity=2, window=1)
     run, replay = (Team(policy, twins("qwen2", dtype).runtime) for _ in range(2))
     for number in range(6):

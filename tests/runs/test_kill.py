@@ -1,4 +1,4 @@
-"""A run killed at any point and resumed equals an uninterrupted one in everything that is not a time (DESIGN 6)."""
+"""A run killed at any point and resumed equals an uninterrupted one in everything that is not a time."""
 
 from __future__ import annotations
 

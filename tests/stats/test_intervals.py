@@ -45,7 +45,7 @@ def test_newcombe_gives_the_textbook_interval() -> None:
 
 
 def test_newcombe_on_table_2() -> None:
-    """KVComm against Dense: 257 and 244 of 300, split 23/10; statistics.md 3.2 gives 0.54 to 8.23 points."""
+    """KVComm against Dense: 257 and 244 of 300, split 23/10: 0.54 to 8.23 points."""
     low, high = newcombe(234, 23, 10, 33)
     assert (100 * low, 100 * high) == pytest.approx((0.54, 8.23), abs=5e-3)
 

@@ -19,5 +19,5 @@ class Selector:
         raise NotImplementedError
 
     def unit_scores(self, view: RepairView, units: list[range], row_scores: Tensor) -> Tensor:
-        """One score a unit (a span of rows), [units]: by default the mean of its rows' scores (decision 19)."""
+        """One score a unit (a span of rows), [units]: by default the mean of its rows' scores."""
         return torch.stack([row_scores[unit.start : unit.stop].mean() for unit in units])

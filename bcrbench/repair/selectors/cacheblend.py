@@ -1,4 +1,4 @@
-"""`cacheblend`: how far a row's check layer is off (Yao et al., 2025; field.md 1.1; paper App. D and H).
+"""`cacheblend`: how far a row's check layer is off (Yao et al., 2025; paper App. D and H).
 
 CacheBlend checks layer 1, counted from 0: the first whose keys and values depend on other tokens. A probe runs the
 model up to there over all rows, with exact keys and values, and compares. The set is then the same in all layers.
@@ -40,7 +40,7 @@ class CacheBlend(Selector):
 
     (1) Written where rows are not exact yet: the others are fresh as they are, and an agent keeps its exact prefix.
 
-    Not reproduced: the released codes' causal mask, which shows scattered rows their future (field.md 0.2), and
+    Not reproduced: the released codes' causal mask, which shows scattered rows their future, and
     sets that shrink from layer to layer, which the CacheBlend paper describes and neither code does.
     """
 

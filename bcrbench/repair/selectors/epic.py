@@ -1,4 +1,4 @@
-"""`epic`: the first rows of every reused piece, no probe (field.md 1.3, EPIC / LegoLink)."""
+"""`epic`: the first rows of every reused piece, no probe (EPIC / LegoLink)."""
 
 from __future__ import annotations
 

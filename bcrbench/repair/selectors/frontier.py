@@ -1,4 +1,4 @@
-"""`frontier`: the first rows that are not exact, in order (field.md 1.3, "Contiguity, Not Importance").
+"""`frontier`: the first rows that are not exact, in order ("Contiguity, Not Importance").
 
 Everything before the frontier is exact, so rows recomputed right behind it come out exact, too, and the frontier moves
 on. Rows recomputed elsewhere see predicted ones and stay off.

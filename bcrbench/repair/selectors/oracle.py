@@ -1,4 +1,4 @@
-"""`oracle`: the true error of a row, from an exact cache (DESIGN 5).
+"""`oracle`: the true error of a row, from an exact cache.
 
 Never a method: it costs the prefill that a repair exists to avoid. With `single` and `transplant` it removes the most
 cache error that a budget can; that bounds cache error, not accuracy, since not every row matters to the answer.

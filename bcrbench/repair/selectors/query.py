@@ -1,4 +1,4 @@
-"""`query`: what the prompt's own last rows attend to (field.md 1.3, ProphetKV's rule with a window of m rows)."""
+"""`query`: what the prompt's own last rows attend to (ProphetKV's rule with a window of m rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KVComm as released: gate, anchors, whole-call fallback (kvcomm.md 2)."""
+"""KVComm as released: gate, anchors, whole-call fallback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bcrbench.runs.schema import Served
 
 @dataclass(frozen=True)
 class KVComm(Policy):
-    """The released baseline: one segment that the gate calls new makes the whole call a prefill (decision 1).
+    """The released baseline: one segment that the gate calls new makes the whole call a prefill.
 
     `frame` and `base` are decisions 3 and 2; the defaults are the released behaviour.
     """
@@ -27,13 +27,13 @@ class KVComm(Policy):
     window: int = setting(WINDOW, 1, 10_000)
 
     def decide(self, view: CallView) -> tuple[Served, str]:
-        """Dense when any segment is new to this consumer, else reuse (kvcomm.md 2.5)."""
+        """Dense when any segment is new to this consumer, else reuse."""
         if view.new:
             return "dense", "new:" + ",".join(view.new)
         return "reuse", "gate"
 
     def check(self) -> str | None:
-        """A wider window could evict an anchor before all its consumers have added to it (kvcomm.md 2.8)."""
+        """A wider window could evict an anchor before all its consumers have added to it."""
         if self.window > self.capacity:
             return f"window={self.window}: expected at most capacity={self.capacity}"
         return None

@@ -19,7 +19,7 @@ class Placebo(Dense):
     """A prefill in pieces of `piece` rows through the masked reference kernel: exact in another order of sums."""
 
     summary: ClassVar[str] = "Dense in pieces through another kernel: what numerics alone flip"
-    source: ClassVar[str] = "field.md 0.6; App. J"
+    source: ClassVar[str] = "App. J"
     tokens: Literal["whole", "merged"] = setting("whole")
     piece: int = setting(32, 1, 4096)
 

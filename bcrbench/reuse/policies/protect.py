@@ -1,4 +1,4 @@
-"""Structural policies: one node of the graph is always prefilled (paper App. A.1 P3, P4; decision 16)."""
+"""Structural policies: one node of the graph is always prefilled (paper App. A.1 P3, P4)."""
 
 from __future__ import annotations
 
