@@ -1,4 +1,4 @@
-"""From scores and a budget to rows: the paper's three layouts (section 3, "The layouts"; decisions 18 to 20).
+"""From scores and a budget to rows: the paper's three layouts (section 3, "The layouts").
 
 All three spend one budget and differ in the unit they spend it in. Higher scores go first, ties go to the lower
 position. Means of scores are taken in float64, so that equal rows make equal chunks, however short the last one is.

@@ -1,4 +1,4 @@
-"""From scores to rows: the three layouts on random scores, against the rule written out (decisions 18 to 20)."""
+"""From scores to rows: the three layouts on random scores, against the rule written out."""
 
 from __future__ import annotations
 

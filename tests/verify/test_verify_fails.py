@@ -79,7 +79,7 @@ def a_threshold_that_never_arrives(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_threshold_that_one_agent_drops(patch: pytest.MonkeyPatch) -> None:
-    """The released defect: one class of agents ran at the default (decision 5)."""
+    """The released defect: one class of agents ran at the default."""
 
     def dropped(name: str, values: Any, bucket: Any, gamma: float) -> Any:
         return decide(name, values, bucket, 0.3 if name == "agent_1" else gamma)

@@ -14,7 +14,7 @@ from bcrbench.runs.schema import Served
 class KVComm(Policy):
     """The released baseline: one segment that the gate calls new makes the whole call a prefill.
 
-    `frame` and `base` are decisions 3 and 2; the defaults are the released behaviour.
+    `frame` and `base` name deviations (docs/kvcomm.md); the defaults are the released behaviour.
     """
 
     summary: ClassVar[str] = "KVComm as released: gate, anchors, whole-call fallback"
