@@ -14,11 +14,12 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @click.command(epilog="Example: bcrbench repair --layout chunk --B 8 --gamma 1.0 --select coin --coin-seed 3")
 @click.option("--layout", type=click.Choice(["chunk", "grow", "single"]), default="chunk", show_default=True,
               help="What the budget buys.")  # fmt: skip
-@click.option("--select", metavar="NAME", help="draft, coin, cacheblend, query, epic, frontier or oracle.")
+@click.option("--select", metavar="NAME",
+              help="draft, coin, cacheblend, query, epic, frontier or oracle.  [default: draft]")  # fmt: skip
 @click.option("--op", metavar="NAME", help="recompute, or transplant from an exact cache.  [default: recompute]")
 @click.option("--rho", metavar="R", help="Share of the served cache's rows, 0 to 1.  [default: 0.2]")
 @click.option("--over", metavar="WHICH", help="Rows that may be chosen: all, predicted.  [default: all]")
-@click.option("--B", "B", metavar="N", help="Rows a chunk.  [default: 64]")
+@click.option("--B", "B", metavar="N", help="chunk: rows a chunk; 8 for the short prompts of quotes.  [default: 64]")
 @click.option("--tau", metavar="T", help="grow: share of the seed's score a neighbour needs.  [default: 0.25]")
 @click.option("--cap", metavar="N", help="grow: longest span.  [default: 64]")
 @click.option("--k", metavar="N", help="Draft tokens.  [default: 2]")
@@ -26,8 +27,10 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @click.option("--gamma", metavar="G", help="Gate threshold of the reuse underneath, 0 to 1.  [default: 0.3]")
 @click.option("--frame", metavar="NAME", help="released or canonical.  [default: released]")
 @click.option("--base", metavar="NAME", help="header or empty.  [default: header]")
-@click.option("--probe", type=click.Choice(["units"]), help="Measure the unit of choice (Table 8) instead.")
-@click.option("--segment", type=int, metavar="TOKENS", help="Length of the probed segment.  [default: 2048]")
+@click.option("--probe", type=click.Choice(["units"]),
+              help="Measure the unit of choice (Table 8) instead, with --segment and what follows it.")  # fmt: skip
+@click.option("--segment", type=int, metavar="TOKENS",
+              help="--probe: length of the segment (bundled: 490 at most).  [default: 2048]")  # fmt: skip
 @run_options
 def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str | None, **flags: Any) -> None:
     """Run items with reused caches repaired before generation."""
@@ -52,7 +55,7 @@ def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str |
 def _probe(given: dict[str, Any], segment: int | None, flags: dict[str, Any]) -> None:
     from bcrbench.cli.running import quiet_libraries, say, stoppable
     from bcrbench.errors import UserError
-    from bcrbench.probe.units import UnitOptions, run_units, variants
+    from bcrbench.probe.units import UnitOptions, check_units, run_units, variants
     from bcrbench.settings import FILE, from_flags, from_folder, resolve
 
     typed = [name for name in given if given[name] is not None]
@@ -60,10 +63,11 @@ def _probe(given: dict[str, Any], segment: int | None, flags: dict[str, Any]) ->
         raise UserError(f"--{typed[0]} {given[typed[0]]}: has no meaning with --probe units")
     settings, _ = resolve([(FILE, from_folder()), ("flags", from_flags(flags))])
     options = UnitOptions() if segment is None else UnitOptions(segment_tokens=segment)
+    quiet_libraries()
     if flags["dry_run"]:
+        check_units(settings, options)
         click.echo(f"{options.condition}: {options.prompts} prompts x {len(variants(options))} measurements on "
                    f"{settings.model}; nothing was run")  # fmt: skip
         return
-    quiet_libraries()
     with stoppable():
         click.echo(run_units(settings, options, say))

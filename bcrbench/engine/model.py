@@ -239,7 +239,7 @@ def load(
     source = find_source(spec)
     place = pick_device(device)
     kernel = pick_kernel(kernel, place)
-    config = _config(source)
+    config = load_config(source)
     refuse_unserved(config, spec)
     kind = pick_dtype(dtype, config.model_type, place)
     register()
@@ -330,7 +330,8 @@ def refuse_unserved(config: Any, spec: str) -> None:
         )
 
 
-def _config(source: Source) -> Any:
+def load_config(source: Source) -> Any:
+    """A model's configuration, without its weights. Raises UserError when it cannot be loaded."""
     from transformers import AutoConfig
 
     if source.shape is not None:

@@ -6,18 +6,50 @@ text takes its place. Everything goes through the run's own code: base rows, gat
 
 from __future__ import annotations
 
-from typing import Sequence
+from dataclasses import dataclass
+from typing import Any, Sequence
 
 from bcrbench.agents.graph import Agent
-from bcrbench.agents.prompt import QUESTION, build_template, encode, question_header
+from bcrbench.agents.prompt import QUESTION, Template, build_template, encode, question_header
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.engine.clock import Clock
-from bcrbench.engine.model import Runtime
+from bcrbench.engine.model import Runtime, find_source, load_config
 from bcrbench.errors import RunFailed, UserError
 from bcrbench.probe.reused import ReusedSegment
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.reuse.segments import Prompt
 from bcrbench.reuse.shared import SharedSegments
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a model's positions leave for a segment when a role's prompt of `around` tokens stands about it."""
+
+    config: Any
+    spec: str
+    role: str
+    around: int
+
+    def check(self, tokens: int, k: int) -> None:
+        """Raise UserError unless so many tokens and k decoded rows fit."""
+        positions = getattr(self.config, "max_position_embeddings", None)
+        room = None if positions is None else positions - self.around - k
+        if room is not None and tokens > room:
+            raise UserError(
+                f"segment of {tokens} tokens: model {self.spec!r} holds {positions} positions, of which the prompt of "
+                f"{self.role!r} takes {self.around}; expected at most {room} tokens"
+            )
+
+
+def room_of(spec: str, tokenizer: Any, prompts: PromptSet, agents: Sequence[Agent]) -> Room:
+    """The same from a model's configuration, without its weights."""
+    template = build_template(tokenizer, prompts, agents[0], agents)
+    header = encode(tokenizer, question_header(tokenizer) + prompts.question_prefix)
+    return Room(load_config(find_source(spec)), spec, agents[0].role, _around(header, template))
+
+
+def _around(header: Sequence[int], template: Template) -> int:
+    return max(len(header), sum(map(len, template.fixed)))
 
 
 class Consumer:
@@ -28,20 +60,15 @@ class Consumer:
         self.agent = agents[0]
         self.template = build_template(runtime.tokenizer, prompts, self.agent, agents)
         header = encode(runtime.tokenizer, question_header(runtime.tokenizer) + prompts.question_prefix)
-        self._around = max(len(header), sum(map(len, self.template.fixed)))
+        self._around = _around(header, self.template)
         self.shared = SharedSegments(runtime, policy, {QUESTION: header}, Clock(runtime.device))
         hollow = self.template.hollow()
         self.shared.prepare(self.agent.id, hollow, runtime.new_cache(len(hollow.ids)))
 
     def check_length(self, tokens: int, k: int) -> None:
         """Raise UserError unless a segment of so many tokens fits the model with prompt and decoded rows."""
-        positions = getattr(self.runtime.model.config, "max_position_embeddings", None)
-        room = None if positions is None else positions - self._around - k
-        if room is not None and tokens > room:
-            raise UserError(
-                f"segment of {tokens} tokens: model {self.runtime.source.spec!r} holds {positions} positions, of which "
-                f"the prompt of {self.agent.role!r} takes {self._around}; expected at most {room} tokens"
-            )
+        room = Room(self.runtime.model.config, self.runtime.source.spec, self.agent.role, self._around)
+        room.check(tokens, k)
 
     def learn(self, key: str, ids: Sequence[int]) -> None:
         """Prefill a prompt around a text and keep the deviations that it shows as an anchor."""

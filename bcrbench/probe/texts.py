@@ -39,5 +39,6 @@ def long_texts(tokenizer: Any, items: Sequence[Item], count: int, tokens: int) -
             return texts
         ids, first = [], ""
     raise UserError(
-        f"{len(items)} items give {len(texts)} texts of {tokens} tokens, expected {count} for anchors and prompts"
+        f"{len(items)} items give {len(texts)} texts of {tokens} tokens, expected {count} for anchors and prompts; "
+        "take more items (--limit) or a shorter segment"
     )

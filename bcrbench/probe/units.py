@@ -17,10 +17,10 @@ import torch
 
 from bcrbench.agents.request import ids_hash
 from bcrbench.conditions import Spec, canonical
-from bcrbench.engine.model import Runtime
+from bcrbench.engine.model import Runtime, find_source, load_tokenizer
 from bcrbench.errors import RunFailed, UserError
 from bcrbench.probe.choice import choose
-from bcrbench.probe.consumer import Consumer
+from bcrbench.probe.consumer import Consumer, room_of
 from bcrbench.probe.reused import ReusedSegment
 from bcrbench.probe.texts import Text, long_texts
 from bcrbench.repair.selectors import SELECTORS
@@ -100,6 +100,14 @@ def variants(options: UnitOptions) -> list[Variant]:
         made += [Variant(unit, "attention", operator) for operator in operators]
         made += [Variant(unit, "coin", operator, seed) for operator in operators for seed in options.seeds]
     return [*made, *(Variant(options.segment_tokens, "all", operator) for operator in operators)]
+
+
+def check_units(settings: Settings, options: UnitOptions) -> None:
+    """Raise UserError, as `run_units` would, for a segment that fits neither model nor items; loads no weights."""
+    cell = plan_cell(settings)
+    tokenizer = load_tokenizer(find_source(settings.model))
+    room_of(settings.model, tokenizer, cell.prompts, cell.agents).check(options.segment_tokens, options.k)
+    long_texts(tokenizer, cell.items, options.anchors + options.prompts, options.segment_tokens)
 
 
 def run_units(settings: Settings, options: UnitOptions, say: Callable[[str], None]) -> Path:

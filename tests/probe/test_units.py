@@ -188,3 +188,23 @@ def test_the_command_measures_and_stats_tabulates(
     table = command(path)
     assert "transplant: task quotes, model random:tiny, role north clerk, 48 tokens, 2 prompts" in table.stdout
     assert "units 16 are not budget-matched" in table.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--segment", "256", "--limit", "1000"], "nothing was run"),
+        (["--segment", "2048", "--limit", "1000"], "expected at most 490 tokens"),
+        (["--segment", "256", "--limit", "100"], "expected 9 for anchors and prompts"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_probe_would(
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(["repair", "--probe", "units", "--dry-run", *arguments])
+    out, err = capsys.readouterr()
+    assert told in out + err
+    assert stop.value.code == (0 if told == "nothing was run" else 2)
+    assert not list(tmp_path.iterdir())
