@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command(epilog="Example: bcrbench conditions bcr-grow")
+@click.command(short_help="List the conditions, or one's parameters.", epilog="Example: bcrbench conditions bcr-grow")
 @click.argument("name", required=False)
 def conditions(name: str | None) -> None:
     """List the conditions with the paper's section, or NAME's parameters, defaults and bounds."""

@@ -9,11 +9,14 @@ import click
 from bcrbench.cli.options import run_options
 
 
-@click.command(epilog="Example: bcrbench reuse --gamma 1.0 --frame canonical --limit 60")
+@click.command(
+    short_help="Run items with shared text served from other calls' caches.",
+    epilog="Example: bcrbench reuse --gamma 1.0 --frame canonical --limit 60",
+)
 @click.option("--gamma", type=float, default=0.3, show_default=True, help="Gate threshold, 0 to 1 (paper Eq. 2).")
-@click.option("--frame", default="released", show_default=True, help="Where key deviations are kept, or canonical.")
-@click.option("--base", default="header", show_default=True, help="What a base stands behind: header, or empty.")
-@click.option("--capacity", type=int, default=20, show_default=True, help="Anchors a segment (released: one more).")
+@click.option("--frame", default="released", show_default=True, help="Frame of key deviations: released, or canonical.")
+@click.option("--base", default="header", show_default=True, help="What a base cache stands behind: header, or empty.")
+@click.option("--capacity", type=int, default=20, show_default=True, help="Anchors a segment (as released, one more).")
 @click.option("--window", type=int, default=5, show_default=True, help="Oldest anchors among which one is evicted.")
 @run_options
 def reuse(gamma: float, frame: str, base: str, capacity: int, window: int, **flags: Any) -> None:

@@ -9,7 +9,10 @@ import click
 from bcrbench.cli.options import run_options
 
 
-@click.command(epilog="Examples: bcrbench sweep --gamma 0.3,1.0; bcrbench sweep table9 --model ./Llama --dry-run")
+@click.command(
+    short_help="Run several conditions on the same items.",
+    epilog="Examples: bcrbench sweep --gamma 0.3,1.0; bcrbench sweep table9 --model ./Llama --dry-run",
+)
 @click.argument("recipe", required=False)
 @click.option("--gamma", metavar="G,G", help="Dense, and KVComm at each of these thresholds.")
 @click.option("--conditions", "typed", multiple=True, metavar="COND", help="A condition string; repeatable.")

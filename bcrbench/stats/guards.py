@@ -116,9 +116,12 @@ def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
     n = split.discordant
     if n >= FEW:
         return None
+    if n == 0:
+        return f"{row.condition} against {reference.condition}: no discordant pair, so nothing to test"
+    pairs = f"only {n} discordant pair{'s' * (n != 1)}"
     edge = smallest_significant(n)
     least = f"the smallest significant split of {n} is {edge.b}/{edge.c}" if edge else f"no split of {n} is significant"
-    return f"{row.condition} against {reference.condition}: only {n} discordant pairs, fewer than {FEW}; {least}"
+    return f"{row.condition} against {reference.condition}: {pairs}, fewer than {FEW}; {least}"
 
 
 def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:

@@ -24,7 +24,7 @@ def show(plans: list[Plan]) -> None:
         for segment in first_prompt(group[0]):
             click.echo(f"{segment['segment']:<10} [{segment['start']}, {segment['end']}) {segment['text']!r}")
             click.echo(f"{'':<10} {segment['ids']}")
-    click.echo(f"{len(plans)} runs; nothing was run")
+    click.echo(f"{len(plans)} run{'s' * (len(plans) != 1)}; nothing was run")
 
 
 def first_prompt(plan: Plan) -> list[dict[str, Any]]:

@@ -88,7 +88,7 @@ def _repairs(policy: Policy) -> bool:
 
 def _announce(say: Callable[[str], None], path: Path, done: Log[ItemRecord] | None, total: int) -> None:
     if done is None:
-        say(f"{path}: {total} items")
+        say(f"{path}: {total} item{'s' * (total != 1)}")
     else:
         say(f"{path}: resuming after {len(done.items)} of {total} items ({done.status})")
 

@@ -62,7 +62,10 @@ def _load_hub(name: str) -> Iterable[Any]:
         return load_dataset(name, "main", split="test")
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"--data {name}: cannot be loaded, expected config 'main', split 'test' ({reason})") from error
+        raise UserError(
+            f"--data {name}: cannot be loaded, expected a hub data set with config 'main' and split 'test', or a file "
+            f"that is there ({reason})"
+        ) from error
 
 
 def _items(data: str, rows: Iterable[tuple[str, Any]]) -> list[Item]:
