@@ -1,7 +1,7 @@
 """What the checks share: one cell, one loaded model, and the runs that several of them look at.
 
 Runs go through the same Requests that logged runs go through. Items are taken longest question first: a segment is
-only predicted when the pool holds two anchors at least as long (decision 4), so that this order lets even a few items
+only predicted when the pool holds two anchors at least as long, so that this order lets even a few items
 be reused.
 """
 

@@ -101,7 +101,7 @@ def test_an_unknown_topology_gets_the_nearest_name(typed, meant):
 
 @given(ROLES, st.sampled_from(SIZES))
 def test_cycling_starts_at_the_first_role_every_time(roles, workers):
-    """The release's cycle went on from graph to graph (decision 23)."""
+    """The release's cycle went on from graph to graph."""
     first = assign_roles("cycle", roles, workers)
     assert first == assign_roles("cycle", roles, workers)
     assert first == (roles * workers)[:workers]

@@ -1,4 +1,4 @@
-"""The numeric graders: what they find, in whatever dress, and what they refuse (decision 11)."""
+"""The numeric graders: what they find, in whatever dress, and what they refuse."""
 
 import subprocess
 import sys

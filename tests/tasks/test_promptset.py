@@ -1,4 +1,4 @@
-"""Prompt sets: what the schema refuses and by which words, and that no text is lost or altered (decision 22)."""
+"""Prompt sets: what the schema refuses and by which words, and that no text is lost or altered."""
 
 import subprocess
 import sys
