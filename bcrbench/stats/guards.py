@@ -131,8 +131,14 @@ def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
         if first and first == second:
             yield (
                 f"{one.condition} and {two.condition} gave identical outcomes and texts on all {len(one.items)} items: "
-                f"did the setting arrive? effective: {_told(one)} and {_told(two)}"
+                f"{_unreused(one, two)}did the setting arrive? effective: {_told(one)} and {_told(two)}"
             )
+
+
+def _unreused(*arms: Arm) -> str:
+    """The commonest reason: in a short run the pool is still filling, and serves nothing."""
+    served = any(call.served == "reuse" for arm in arms for item in arm.items for call in item.calls)
+    return "" if served else "no call of either was reused; "
 
 
 def _told(arm: Arm) -> str:
