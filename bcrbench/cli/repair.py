@@ -23,6 +23,8 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @click.option("--tau", metavar="T", help="grow: share of the seed's score a neighbour needs.  [default: 0.25]")
 @click.option("--cap", metavar="N", help="grow: longest span.  [default: 64]")
 @click.option("--k", metavar="N", help="Draft tokens.  [default: 2]")
+@click.option("--m", metavar="N", help="query: last prompt rows that score.  [default: 16]")
+@click.option("--variant", metavar="NAME", help="cacheblend: paper, released or lmcache-v1.  [default: paper]")
 @click.option("--coin-seed", "coin_seed", metavar="N", help="Seed of the coin's stream.  [default: 0]")
 @click.option("--gamma", metavar="G", help="Gate threshold of the reuse underneath, 0 to 1.  [default: 0.3]")
 @click.option("--frame", metavar="NAME", help="released or canonical.  [default: released]")
@@ -34,7 +36,7 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @run_options
 def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str | None, **flags: Any) -> None:
     """Run items with reused caches repaired before generation."""
-    names = ("select", "op", "rho", "over", "B", "tau", "cap", "k", "gamma", "frame", "base")
+    names = ("select", "op", "rho", "over", "B", "tau", "cap", "k", "m", "variant", "gamma", "frame", "base")
     given = {name: flags.pop(name) for name in names}
     given["seed"] = coin_seed
     if probe is not None:
