@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 from bcrbench.errors import UserError
@@ -125,20 +124,32 @@ def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
 
 
 def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
-    """Pairs of conditions that gave the same outcome and the same text on every item: did the setting arrive?"""
-    results = [[(i.id, out, i.text) for i, out in zip(arm.items, arm.outcomes, strict=True)] for arm in arms]
-    for (one, first), (two, second) in combinations(zip(arms, results, strict=True), 2):
-        if first and first == second:
+    """Conditions that gave the same outcome and text on every item, one note a group: did the settings arrive?"""
+    groups: list[tuple[list[tuple[str, str, str]], list[Arm]]] = []
+    for arm in arms:
+        result = [(item.id, outcome, item.text) for item, outcome in zip(arm.items, arm.outcomes, strict=True)]
+        same = next((group for known, group in groups if known == result), None)
+        if same is not None:
+            same.append(arm)
+        elif result:
+            groups.append((result, [arm]))
+    for _, alike in groups:
+        if len(alike) > 1:
             yield (
-                f"{one.condition} and {two.condition} gave identical outcomes and texts on all {len(one.items)} items: "
-                f"{_unreused(one, two)}did the setting arrive? effective: {_told(one)} and {_told(two)}"
+                f"{_listed([arm.condition for arm in alike])} gave identical outcomes and texts on all "
+                f"{len(alike[0].items)} items: {_unreused(alike)}did the setting arrive? effective: "
+                f"{_listed([_told(arm) for arm in alike])}"
             )
 
 
-def _unreused(*arms: Arm) -> str:
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}"
+
+
+def _unreused(arms: Sequence[Arm]) -> str:
     """The commonest reason: in a short run the pool is still filling, and serves nothing."""
     served = any(call.served == "reuse" for arm in arms for item in arm.items for call in item.calls)
-    return "" if served else "no call of either was reused; "
+    return "" if served else "no call of theirs was reused; "
 
 
 def _told(arm: Arm) -> str:

@@ -200,6 +200,9 @@ def test_identical_answers_ask_whether_the_setting_arrived(dense: Path) -> None:
     told = [note for note in notes if "did the setting arrive?" in note]
     assert len(told) == 1
     assert "kvcomm:gamma=0.3 and kvcomm:gamma=0.5" in told[0] and "gamma=0.3 and" in told[0]
+    more = other(dense, [], "kvcomm:gamma=0.9", made=items)
+    [grouped] = [note for note in compare([dense, one, two, more]).notes if "did the setting arrive?" in note]
+    assert "kvcomm:gamma=0.3, kvcomm:gamma=0.5 and kvcomm:gamma=0.9" in grouped, "one note a group, not one a pair"
     items[-1].text += "."
     three = other(dense, [], "kvcomm:gamma=0.7", made=items)
     assert not any("kvcomm:gamma=0.7" in note and "arrive" in note for note in compare([dense, one, three]).notes)
