@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
-from bcrbench.reuse.policies.base import CallView, setting
+from bcrbench.reuse.policies.base import CallView, is_rate, setting
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.runs.matching import Finished
 from bcrbench.runs.schema import Served
@@ -24,7 +24,7 @@ class GiveUp(KVComm):
 
     def check(self) -> str | None:
         """`match` is a reuse rate."""
-        if self.match and not _is_rate(self.match):
+        if self.match and not is_rate(self.match):
             return f"match={self.match}: expected a reuse rate from 0 to 1"
         return super().check()
 
@@ -61,10 +61,3 @@ def matching(rate: float, reusable: int, calls: int, seed: int) -> float:
         else:
             high = middle
     return round(high, 6)
-
-
-def _is_rate(text: str) -> bool:
-    try:
-        return 0.0 <= float(text) <= 1.0
-    except ValueError:
-        return False

@@ -13,7 +13,7 @@ from bcrbench.repair.layouts import Layout, Selection
 from bcrbench.repair.selectors import SELECTORS
 from bcrbench.repair.selectors.base import Selector
 from bcrbench.repair.view import RepairView, Start
-from bcrbench.reuse.policies.base import setting
+from bcrbench.reuse.policies.base import is_rate, setting
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.runs.matching import Finished
 
@@ -122,24 +122,17 @@ class CacheBlend(Repaired):
     def check(self) -> str | None:
         """`match` is cost, or reuse: with a rate from 0 to 1 or a log to read it from."""
         form, _, rate = self.match.partition(":")
-        if self.match != "cost" and (form != "reuse" or not (_is_rate(rate) or Path(rate).is_file())):
+        if self.match != "cost" and (form != "reuse" or not (is_rate(rate) or Path(rate).is_file())):
             return f"match={self.match}: expected cost, or reuse:RATE with a rate from 0 to 1, or reuse:LOG with a file"
         return super().check()
 
     def resolve(self, finished: Finished) -> CacheBlend:
         """A log's reuse rate in the place of its path."""
         form, _, rate = self.match.partition(":")
-        if form != "reuse" or _is_rate(rate):
+        if form != "reuse" or is_rate(rate):
             return self
         return replace(self, match=f"reuse:{finished.of_log(Path(rate)).rate}")
 
     def budget(self) -> float:
         """rho, or the share that the matched condition did not reuse (App. D, "Setting the budget")."""
         return self.rho if self.match == "cost" else 1.0 - float(self.match.partition(":")[2])
-
-
-def _is_rate(text: str) -> bool:
-    try:
-        return 0.0 <= float(text) <= 1.0
-    except ValueError:
-        return False
