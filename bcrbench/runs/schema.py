@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Served = Literal["dense", "reuse"]
 Status = Literal["complete", "cancelled", "failed"]
-Outcome = Annotated[str, msgspec.Meta(pattern="^(correct|wrong|error:.+)$")]
+Outcome = Annotated[str, msgspec.Meta(pattern="^(correct|wrong|ungraded|error:.+)$")]
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -62,6 +62,24 @@ class Stages(Strict):
     response: float = 0.0  # the teacher-forced pass over the response
 
 
+class Feedback(Strict):
+    """What a tool said of an agent's response; the shared segment `condition_<agent>` (decision 14)."""
+
+    tool: str
+    text: str  # the segment's content
+    outcome: str  # "ok", or why there is no result: "error:timeout", "no-code", ...
+
+
+class Twin(Strict):
+    """The same call served once more, by a full prefill of the same ids, so that times pair up (Table 10)."""
+
+    ttft_ms: float
+    e2e_ms: float
+    tokens: int  # generated
+    first: bool  # served before the reuse rather than after it
+    ms: Stages
+
+
 class Call(Strict):
     """One agent's prompt and its generation."""
 
@@ -88,6 +106,9 @@ class Call(Strict):
     gold: str | None = None  # the agent's own gold answer, where the task has one
     prediction: str | None = None
     outcome: Outcome | None = None
+    feedback: Feedback | None = None  # what a tool said of this call's response
+    twin: Twin | None = None  # the dense serving beside a reused call, in runs that compare times
+    warm_up: bool = False  # a call whose times are left out
 
 
 class ItemRecord(Strict, tag_field="record", tag="item"):
@@ -99,9 +120,10 @@ class ItemRecord(Strict, tag_field="record", tag="item"):
     gold: str
     text: str  # the deciding node's answer
     prediction: str | None
-    outcome: Outcome  # "correct", "wrong" or "error:<kind>"
+    outcome: Outcome  # "correct", "wrong", "ungraded" or "error:<kind>"
     calls: list[Call]
     wall_s: float
+    reason: str | None = None  # why the outcome is what it is, where the grader tells
     pool_hash: str | None = None  # the anchor pool after the item; None for stateless runs
     rng: list[int] | None = None  # positions of the run's random streams
 
@@ -129,6 +151,7 @@ class RunRecord(Strict, tag_field="record", tag="run"):
     host: dict[str, Any]
     started: str  # ISO 8601, UTC
     stateful: bool
+    tools: dict[str, Any] = {}  # what the tools ran with: the sandbox's level, the hash of the recorded pages
 
 
 class GradeRecord(Strict, tag_field="record", tag="grade"):
@@ -139,6 +162,7 @@ class GradeRecord(Strict, tag_field="record", tag="grade"):
     grader_version: int
     prediction: str | None
     outcome: Outcome
+    reason: str | None = None
 
 
 class ProbeRecord(Strict, tag_field="record", tag="probe"):

@@ -40,7 +40,7 @@ def _strategy(node: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.StrType(pattern=None):
             return st.text(max_size=12)
         case inspect.StrType():
-            return st.sampled_from(["correct", "wrong", "error:oom"])
+            return st.sampled_from(["correct", "wrong", "ungraded", "error:oom"])
         case inspect.IntType():
             return st.integers(-(2**63), 2**63 - 1)
         case inspect.FloatType():
