@@ -1,10 +1,15 @@
-"""Summaries of times: medians first, and both ways to average a speed-up (Table 10)."""
+"""Summaries of times: medians first, both ways to average a speed-up (Table 10), and tests of paired times.
+
+Intervals of the two speed-ups are in `bootstrap`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean, median, quantiles
 from typing import NamedTuple
+
+from bcrbench.stats.differences import PairedTest, differences, paired_t, sign_test, wilcoxon
 
 
 class Summary(NamedTuple):
@@ -47,3 +52,12 @@ def speedup(reference: Sequence[float], row: Sequence[float]) -> Speedup:
         return Speedup(None, None)
     total_before, total_after = map(sum, zip(*pairs))
     return Speedup(fmean(before / after for before, after in pairs), total_before / total_after)
+
+
+def time_tests(reference: Sequence[float], row: Sequence[float]) -> list[PairedTest]:
+    """Paired t, Wilcoxon and sign test of reference - row, one time an item; positive where the row is faster.
+
+    Give items' times, not calls': an item's calls are not independent. Raises ValueError for unequal lengths.
+    """
+    saved = differences(reference, row)
+    return [paired_t(saved), wilcoxon(saved, "asymptotic"), sign_test(saved)]
