@@ -90,17 +90,21 @@ def read_log(path: Path | str) -> Log[ItemRecord]:
     """
     path = Path(path)
     records, torn = read_lines(path, _FULL)
-    return _arrange(path, records, torn, ItemRecord)
+    return arrange(path, records, torn, ItemRecord)
 
 
 def read_outcomes(path: Path | str) -> Log[ItemOutcome]:
     """Read what statistics need, several times faster; checks those fields only. Raises as `read_log` does."""
     path = Path(path)
     records, torn = read_lines(path, _SLIM)
-    return _arrange(path, records, torn, ItemOutcome)
+    return arrange(path, records, torn, ItemOutcome)
 
 
-def _arrange(path: Path, records: list[Any], torn: bool, item_type: type[ItemT]) -> Log[ItemT]:
+def arrange(path: Path, records: list[Any], torn: bool, item_type: type[ItemT]) -> Log[ItemT]:
+    """Put a file's records into a log, its items of this type or a richer one of it.
+
+    Raises UserError for records that do not fit together.
+    """
     log: Log[ItemT] = Log(path, records[0], torn=torn)
     seen: dict[tuple[str, object], int] = {}  # (field, value) of the items so far -> line number
     probed: dict[tuple[object, ...], int] = {}
