@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from bcrbench.errors import UserError
 from bcrbench.grading.extractors import Exact, Strict
 from bcrbench.tasks.base import Grader, Item
 from bcrbench.tasks.data_file import read_rows
+from bcrbench.tasks.hub import hub_rows, is_hub_name
 from bcrbench.tasks.prompt_files import bundled_prompts
+from bcrbench.tasks.rows import as_object, collect, id_of, text_of
 
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_FILE_ENDINGS = (".jsonl", ".json", ".gz", ".csv", ".parquet")
 _GOLD = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
@@ -47,69 +47,27 @@ class Gsm8k:
         if data is None:
             raise UserError("task gsm8k ships no data: give --data FILE.jsonl or --data openai/gsm8k")
         if os.path.exists(data):
-            return _items(data, read_rows(Path(data), object, "one JSON object a line"))
-        if _HUB_NAME.fullmatch(data) and not data.endswith(_FILE_ENDINGS):
-            return _items(data, ((f"{data}, row {i}", row) for i, row in enumerate(_load_hub(data))))
+            return collect(data, _items(read_rows(Path(data), object, "one JSON object a line")))
+        if is_hub_name(data):
+            return collect(data, _items(hub_rows(data, config="main", split="test")))
         raise UserError(f"--data {data}: no such file; expected FILE.jsonl or a hub name such as openai/gsm8k")
 
 
-def _load_hub(name: str) -> Iterable[Any]:
-    try:
-        from datasets import load_dataset
-    except ImportError as error:
-        raise UserError(f"--data {name}: needs the package 'datasets' (pip install datasets)") from error
-    try:
-        return load_dataset(name, "main", split="test")
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"--data {name}: cannot be loaded, expected a hub data set with config 'main' and split 'test', or a file "
-            f"that is there ({reason})"
-        ) from error
+def _items(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Item]]:
+    for index, (where, row) in enumerate(rows):
+        yield where, _item(where, as_object(where, row, "'question' and 'answer'"), index)
 
 
-def _items(data: str, rows: Iterable[tuple[str, Any]]) -> list[Item]:
-    items: list[Item] = []
-    seen: set[str] = set()
-    for where, row in rows:
-        item = _item(where, row, len(items))
-        if item.id in seen:
-            raise UserError(f"{where}: field 'id': {item.id!r} is given twice, expected one row an id")
-        seen.add(item.id)
-        items.append(item)
-    if not items:
-        raise UserError(f"--data {data}: no rows, expected at least one")
-    return items
-
-
-def _item(where: str, row: Any, index: int) -> Item:
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: expected an object with 'question' and 'answer', not {type(row).__name__}")
-    question = _text(where, row, "question")
-    answer = _text(where, row, "answer")
+def _item(where: str, row: dict[str, Any], index: int) -> Item:
+    question = text_of(where, row, "question")
+    answer = text_of(where, row, "answer")
     marked, gold = answer.rpartition("####")[1:]
     gold = gold.strip().replace(",", "")
     if not marked or not _GOLD.fullmatch(gold):
         raise UserError(f"{where}: field 'answer': expected text that ends in '#### NUMBER', not {_tail(answer)}")
-    return Item(id=_id(where, row, index), question=question, gold=gold)
+    return Item(id=id_of(where, row, f"gsm8k-{index:04d}"), question=question, gold=gold)
 
 
-def _text(where: str, row: dict[str, Any], field: str) -> str:
-    value = row.get(field)
-    if field not in row:
-        raise UserError(f"{where}: field {field!r}: missing, expected text")
-    if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{where}: field {field!r}: expected text, not {_tail(value)}")
-    return value
-
-
-def _id(where: str, row: dict[str, Any], index: int) -> str:
-    value = row.get("id", f"gsm8k-{index:04d}")
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise UserError(f"{where}: field 'id': expected text or an integer, not {_tail(value)}")
-    return str(value)
-
-
-def _tail(value: Any, length: int = 60) -> str:
+def _tail(value: str, length: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= length else "…" + text[-length:]
