@@ -39,6 +39,7 @@ class CallOutcome(msgspec.Struct, gc=False):
     rows: RowCounts
     ttft_ms: float
     outcome: Outcome | None = None
+    warm_up: bool = False
 
 
 class ItemOutcome(msgspec.Struct, tag_field="record", tag="item", gc=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -22,6 +22,12 @@ class Cell:
     facts: dict[str, Any]  # the run records' `cell`
     arms: list[Arm]
     reference: Arm | None = None
+    unpaired: list[Arm] = field(default_factory=list)  # a run that did not finish has other items than the reference
+
+    def reference_of(self, arm: Arm) -> Arm | None:
+        """What the arm is compared with; None for the reference itself and where nothing may be paired."""
+        alone = arm is self.reference or any(arm is other for other in self.unpaired)
+        return None if alone else self.reference
 
 
 def make_cells(arms: Sequence[Arm], vs: str | None, intersect: bool = False) -> tuple[list[Cell], list[str]]:
@@ -31,19 +37,27 @@ def make_cells(arms: Sequence[Arm], vs: str | None, intersect: bool = False) -> 
     cell has it. Raises UserError for a condition that no log has, for two different runs of one condition, and for a
     pairing that must not be made.
     """
-    notes: list[str] = []
-    groups: dict[bytes, list[Arm]] = {}
-    for arm in arms:
-        groups.setdefault(_key(arm, intersect), []).append(arm)
-    cells = [Cell(group[0].run.cell, _once(group, notes)) for group in groups.values()]
+    cells, notes = group_arms(arms, intersect)
     wanted = resolve(vs, [arm.condition for arm in arms]) if vs is not None else DEFAULT_REFERENCE
     for cell in cells:
         _settle(cell, wanted, intersect, notes)
         # Whatever order a shell gave the files in: the reference first, then by name.
-        cell.arms.sort(key=lambda arm: (arm is not cell.reference, arm.condition))
+        cell.arms.sort(key=lambda arm: (arm is not cell.reference, arm.condition, _seed_order(arm)))
     for cell in cells:
         _explain_missing(cell, cells, wanted, vs is not None, notes)
     return cells, notes
+
+
+def group_arms(arms: Sequence[Arm], intersect: bool = False) -> tuple[list[Cell], list[str]]:
+    """Arms by cell, nothing paired yet, and what a reader must know.
+
+    Several seeds of one condition are several arms. Raises UserError for two different runs of one condition and seed.
+    """
+    notes: list[str] = []
+    groups: dict[bytes, list[Arm]] = {}
+    for arm in arms:
+        groups.setdefault(_key(arm, intersect), []).append(arm)
+    return [Cell(group[0].run.cell, _once(group, notes)) for group in groups.values()], notes
 
 
 def _key(arm: Arm, intersect: bool) -> bytes:
@@ -68,12 +82,28 @@ def resolve(vs: str, conditions: Sequence[str]) -> str:
 
 
 def _once(group: list[Arm], notes: list[str]) -> list[Arm]:
-    kept: dict[str, Arm] = {}
+    seeds: dict[str, set[str]] = {}
     for arm in group:
-        first = kept.setdefault(arm.condition, arm)
-        if first is not arm:
-            kept[arm.condition] = _fuller(first, arm, notes)
+        seeds.setdefault(arm.condition, set()).add(_seed(arm))
+    kept: dict[tuple[str, str | None], Arm] = {}
+    for arm in group:
+        named = replace(arm, seed=_seed(arm)) if len(seeds[arm.condition]) > 1 else arm
+        place = (named.condition, named.seed)
+        first = kept.setdefault(place, named)
+        if first is not named:
+            kept[place] = _fuller(first, named, notes)
     return list(kept.values())
+
+
+def _seed(arm: Arm) -> str:
+    """A run's seeds in words; just the number where there is one."""
+    seeds = arm.run.seeds
+    return str(*seeds.values()) if len(seeds) == 1 else " ".join(f"{key}={value}" for key, value in seeds.items())
+
+
+def _seed_order(arm: Arm) -> tuple[int, str]:
+    seed = arm.seed or ""
+    return (int(seed) if seed.isdigit() else 0, seed)
 
 
 def _fuller(first: Arm, second: Arm, notes: list[str]) -> Arm:
@@ -81,7 +111,7 @@ def _fuller(first: Arm, second: Arm, notes: list[str]) -> Arm:
     if first.run.fingerprint != second.run.fingerprint:
         raise UserError(
             f"{second.path}: {second.condition!r} is in {first.path} too, with another fingerprint "
-            f"({_difference(first, second)}), expected each condition once in a cell"
+            f"({_difference(first, second)}), expected each condition and seed once in a cell"
         )
     kept, other = (second, first) if len(second.items) > len(first.items) else (first, second)
     outcomes = dict(zip(other.ids, other.outcomes, strict=True))
@@ -104,12 +134,17 @@ def _difference(first: Arm, second: Arm) -> str:
 
 def _settle(cell: Cell, wanted: str, intersect: bool, notes: list[str]) -> None:
     """Find the cell's reference, put it first, check it against every other arm, and take common items if asked."""
-    cell.reference = next((arm for arm in cell.arms if arm.condition == wanted), None)
-    if cell.reference is None:
+    fitting = sorted((arm for arm in cell.arms if arm.condition == wanted), key=_seed_order)
+    if not fitting:
         return
+    cell.reference = fitting[0]
     others = [arm for arm in cell.arms if arm is not cell.reference]
     for arm in others:
-        guards.check_pair(cell.reference, arm, intersect)
+        cut = None if intersect else guards.cut_short_note(cell.reference, arm)
+        guards.check_pair(cell.reference, arm, intersect or cut is not None)
+        if cut is not None:
+            cell.unpaired.append(arm)
+            notes.append(cut)
     cell.arms = [cell.reference, *others]
     if intersect and others:
         shared = guards.common_ids(cell.arms)

@@ -13,7 +13,10 @@ from bcrbench.stats.paired import Split, smallest_significant
 FEW = 20  # discordant pairs below which a test says little
 
 _SAME = ("model.dtype", "tokenizer.hash", "tokenizer.chat_template_hash", "prompts.hash")
-_WORTH_SAYING = ("model.kernel", "model.sdpa_backend", "device.kind")
+_WORTH_SAYING = (
+    "schema_version", "model.kernel", "model.sdpa_backend", "device.kind", "device.name", "code.version",
+    "packages.torch", "packages.transformers", "tools",
+)  # fmt: skip
 
 
 def look_up(run: RunRecord, name: str) -> Any:
@@ -36,6 +39,18 @@ def check_pair(reference: Arm, row: Arm, intersect: bool = False) -> None:
     _check_hashes(reference, row)
 
 
+def cut_short_note(reference: Arm, row: Arm) -> str | None:
+    """Why two arms of one item set are not paired although nothing forbids it: a run that stopped lacks items."""
+    cut = [arm for arm in (reference, row) if not arm.complete]
+    if not cut or reference.ids == row.ids:
+        return None
+    if look_up(reference.run, "items.hash") != look_up(row.run, "items.hash"):
+        return None
+    shared = len(set(reference.ids) & set(row.ids))
+    told = " and ".join(f"{arm.label} ({arm.log.status}) has {len(arm.items)} items" for arm in cut)
+    return f"{row.label} is not paired with {reference.label}: {told}; --intersect pairs the {shared} that both have"
+
+
 def _model_fields(reference: Arm, row: Arm) -> tuple[str, ...]:
     hashed = all(look_up(arm.run, "model.weights_hash") for arm in (reference, row))
     fields = ("model.weights_hash",) if hashed else ("model.id", "model.revision", "model.weights_hash")
@@ -50,7 +65,7 @@ def _same(reference: Arm, row: Arm, field: str, expected: Any, found: Any, hint:
 
 
 def _refusal(reference: Arm, row: Arm, told: str) -> UserError:
-    pair = f"{row.condition!r} cannot be paired with {reference.condition!r} ({reference.path})"
+    pair = f"{row.label!r} cannot be paired with {reference.label!r} ({reference.path})"
     return UserError(f"{row.path}: {pair}: {told}")
 
 
@@ -91,9 +106,7 @@ def common_ids(arms: Sequence[Arm]) -> set[str]:
 
 def intersection_notes(arms: Sequence[Arm], shared: set[str]) -> Iterator[str]:
     """What `--intersect` paired and what it left out."""
-    left = ", ".join(
-        f"{len(arm.items) - len(shared)} of {arm.condition}" for arm in arms if len(arm.items) > len(shared)
-    )
+    left = ", ".join(f"{len(arm.items) - len(shared)} of {arm.label}" for arm in arms if len(arm.items) > len(shared))
     yield f"--intersect: paired on the {len(shared)} items that all {len(arms)} logs have; left out: {left or 'none'}"
     orders = {tuple(arm.only(shared).ids) for arm in arms}
     if len(orders) > 1:
@@ -107,7 +120,7 @@ def pair_notes(reference: Arm, row: Arm) -> Iterator[str]:
     for name in _WORTH_SAYING:
         expected, found = look_up(reference.run, name), look_up(row.run, name)
         if expected != found:
-            yield f"{row.condition}: {name} is {found!r}, {reference.condition} ran with {expected!r}"
+            yield f"{row.label}: {name} is {found!r}, {reference.label} ran with {expected!r}"
 
 
 def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
@@ -116,11 +129,11 @@ def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
     if n >= FEW:
         return None
     if n == 0:
-        return f"{row.condition} against {reference.condition}: no discordant pair, so nothing to test"
+        return f"{row.label} against {reference.label}: no discordant pair, so nothing to test"
     pairs = f"only {n} discordant pair{'s' * (n != 1)}"
     edge = smallest_significant(n)
     least = f"the smallest significant split of {n} is {edge.b}/{edge.c}" if edge else f"no split of {n} is significant"
-    return f"{row.condition} against {reference.condition}: {pairs}, fewer than {FEW}; {least}"
+    return f"{row.label} against {reference.label}: {pairs}, fewer than {FEW}; {least}"
 
 
 def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
@@ -136,7 +149,7 @@ def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
     for _, alike in groups:
         if len(alike) > 1:
             yield (
-                f"{_listed([arm.condition for arm in alike])} gave identical outcomes and texts on all "
+                f"{_listed([arm.label for arm in alike])} gave identical outcomes and texts on all "
                 f"{len(alike[0].items)} items: {_unreused(alike)}did the setting arrive? effective: "
                 f"{_listed([_told(arm) for arm in alike])}"
             )
@@ -165,22 +178,44 @@ def state_notes(arm: Arm) -> Iterator[str]:
         yield f"{arm.path}: the run {told} after {done}; its numbers are not final"
     if arm.log.torn:
         yield f"{arm.path}: a torn last line was left out"
+    told_ungraded = ungraded_note(arm)
+    if told_ungraded:
+        yield told_ungraded
     if arm.errors:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(arm.errors.items()))
-        yield f"{arm.condition}: {sum(arm.errors.values())} items ended in errors and count as not correct ({kinds})"
+        yield f"{arm.label}: {sum(arm.errors.values())} items ended in errors and count as not correct ({kinds})"
+
+
+def ungraded_note(arm: Arm) -> str | None:
+    """That a log's texts still wait for their grades, and which command gives them."""
+    if not arm.ungraded:
+        return None
+    name = look_up(arm.run, "grader.name")
+    return (
+        f"{arm.label}: {arm.ungraded} of {len(arm.items)} items are ungraded, so it has no accuracy: "
+        f"`bcrbench grade {arm.path} --grader {name}` grades them"
+    )
 
 
 def _past(arm: Arm) -> str:
     return "stopped by an error" if arm.log.status == "failed" else arm.log.status
 
 
+def part_of_task(arm: Arm) -> tuple[Any, int, int] | None:
+    """The limit (None for a choice of ids), the count and the task's total, when a run took a part of its items."""
+    limit, count, total = (look_up(arm.run, f"items.{key}") for key in ("limit", "count", "total"))
+    if count == total or (limit is None and total is None):  # a limit above the total takes all
+        return None
+    return limit, count, total
+
+
 def limit_notes(arms: Iterable[Arm]) -> Iterator[str]:
     """Which runs took a part of their task's items; said once for all runs that took the same."""
-    taken: dict[tuple[Any, ...], list[str]] = {}
+    taken: dict[tuple[Any, int, int], list[str]] = {}
     for arm in arms:
-        limit, count, total = (look_up(arm.run, f"items.{key}") for key in ("limit", "count", "total"))
-        if count != total and (limit is not None or total is not None):  # a limit above the total takes all
-            taken.setdefault((limit, count, total), []).append(arm.condition)
+        part = part_of_task(arm)
+        if part is not None:
+            taken.setdefault(part, []).append(arm.condition)
     for (limit, count, total), conditions in taken.items():
         how = f"--limit {limit}" if limit is not None else "a choice of ids"
         yield f"{', '.join(dict.fromkeys(conditions))}: {count} of the task's {total} items ({how}), not the whole set"

@@ -27,12 +27,13 @@ def main_row(arm: Arm, reference: Arm | None) -> Row:
     `b` counts items that only the reference solves, `c` those that only the arm does.
     """
     calls = [call for item in arm.items for call in item.calls]
+    counted = _share("correct", sum(arm.solved), len(arm.items))
     return {
-        **_share("correct", sum(arm.solved), len(arm.items)),
+        **({**dict.fromkeys(counted), "n": len(arm.items)} if arm.ungraded else counted),
         **_paired(arm, reference),
         "reuse_rate": fmean([call.served == "reuse" for call in calls]) if calls else None,
         "rows_recomputed": fmean([call.rows.recomputed for call in calls]) if calls else None,
-        "ttft_ms": median_of([call.ttft_ms for call in calls]),
+        "ttft_ms": median_of([call.ttft_ms for call in calls if not call.warm_up]),
         "e2e_ms": median_of([1000 * item.wall_s for item in arm.items]),
     }
 
@@ -43,15 +44,20 @@ def _share(name: str, k: int, n: int) -> Row:
 
 
 def _paired(arm: Arm, reference: Arm | None) -> Row:
-    if reference is None or reference is arm:
+    if reference is None or not paired_with(reference, arm):
         return {"b": None, "c": None, "discordant": None, "p": None}
     found = split(reference.solved, arm.solved)
     return {"b": found.b, "c": found.c, "discordant": found.discordant, "p": mcnemar(*found)}
 
 
+def paired_with(reference: Arm | None, arm: Arm) -> bool:
+    """Whether there is a pairing to compute: another arm, and every item of both graded."""
+    return reference is not None and reference is not arm and not reference.ungraded and not arm.ungraded
+
+
 def difference_row(arm: Arm, reference: Arm | None) -> Row:
     """The arm's accuracy less the reference's, with Newcombe's interval for paired proportions."""
-    if reference is None or reference is arm or not arm.items:
+    if reference is None or not paired_with(reference, arm) or not arm.items:
         return {"difference": None, "diff_low": None, "diff_high": None}
     b, c = split(reference.solved, arm.solved)
     both = sum(arm.solved) - c
@@ -74,7 +80,7 @@ def latency_rows(arm: Arm, reference: Arm | None) -> list[Row]:
 def _times(arm: Arm) -> dict[str, list[list[float]]]:
     """Milliseconds by item: one a call for the first token, one for the whole item."""
     return {
-        "ttft_ms": [[call.ttft_ms for call in item.calls] for item in arm.items],
+        "ttft_ms": [[call.ttft_ms for call in item.calls if not call.warm_up] for item in arm.items],
         "e2e_ms": [[1000 * item.wall_s] for item in arm.items],
     }
 
