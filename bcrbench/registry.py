@@ -26,6 +26,11 @@ class Registry(Generic[T]):
         """All known names, sorted; names from entry points included."""
         return sorted({*self._entries, *self._outside()})
 
+    def check(self, name: str) -> None:
+        """Raise UserError, as `get` does, for an unknown name; imports nothing."""
+        if name not in self._entries and name not in self._outside():
+            raise unknown(self.kind, name, self.names())
+
     def get(self, name: str) -> T:
         """Return the entry; raises UserError with the nearest match for an unknown name."""
         found = self._entries.get(name)

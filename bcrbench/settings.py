@@ -32,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     limit: _Count | None = None
     ids: _Ids | None = None
     grader: str | None = None
+    retrieval: _Path | None = None
+    allow_code_execution: bool = False
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     device: str = "auto"
     dtype: str = "auto"

@@ -34,3 +34,25 @@ def load_yaml(path: Path, what: str) -> Any:
         raise UserError(f"{what} {path}: not YAML (nested too deeply)") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, a 13th month, a number of 5,000 digits
         raise UserError(f"{what} {path}: not YAML ({' '.join(str(error).split())})") from error
+
+
+def line_of(path: Path, *keys: str | int) -> int | None:
+    """The line, from 1, at which the value under these keys begins; None where it cannot be found."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    for key in keys:
+        found = _child(node, key)
+        if found is None:
+            return None
+        node = found
+    return int(node.start_mark.line) + 1 if node is not None else None
+
+
+def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+        return node.value[key] if key < len(node.value) else None
+    if isinstance(node, yaml.MappingNode):
+        return next((value for name, value in node.value if getattr(name, "value", None) == key), None)
+    return None

@@ -67,8 +67,10 @@ def assign_roles(spec: str, roles: list[str], workers: int) -> list[str]:
     return [name] * workers
 
 
-def build_graph(topology: str, workers: int, roles: list[str], decision_role: str) -> list[Agent]:
+def build_graph(topology: str, workers: int, roles: list[str], decision_role: str | None) -> list[Agent]:
     """The agents in the order in which they run: workers "1".."N", then the deciding node, which hears all.
+
+    Without a `decision_role` nobody decides, and the last worker's response is the answer.
 
     full: worker i hears 1..i-1. chain: worker i hears i-1. star: everyone hears worker 1, the hub.
     layered: layers of ceil(sqrt(N)) workers, each hears the whole layer before. `roles` has one entry a worker.
@@ -78,5 +80,7 @@ def build_graph(topology: str, workers: int, roles: list[str], decision_role: st
         raise UserError(f"--agents {workers}: expected 1 to {MAX_WORKERS} workers")
     hears = TOPOLOGIES.get(topology)
     agents = [Agent(str(i), roles[i - 1], tuple(map(str, hears(i, workers)))) for i in range(1, workers + 1)]
+    if decision_role is None:
+        return agents
     everyone = tuple(str(i) for i in range(1, workers + 1))
     return [*agents, Agent(DECISION, decision_role, everyone)]

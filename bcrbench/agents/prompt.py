@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from bcrbench.agents.graph import Agent
-from bcrbench.agents.promptset import RESERVED, PromptSet
+from bcrbench.agents.prompt_check import RESERVED
+from bcrbench.agents.promptset import Heard, PromptSet
 from bcrbench.errors import UserError
 from bcrbench.reuse.segments import Prompt, join
 
@@ -25,6 +26,11 @@ _MARKER = re.compile(f"{_OPEN}([a-z]+(?:_[0-9]+)?){_SHUT}")
 def response_name(agent_id: str) -> str:
     """The shared segment that holds an agent's output."""
     return f"agent_{agent_id}"
+
+
+def feedback_name(agent_id: str) -> str:
+    """The shared segment that holds what a tool said of an agent's output."""
+    return f"condition_{agent_id}"
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,13 @@ def build_template(tokenizer: Any, prompts: PromptSet, agent: Agent, agents: Seq
     offsets belong to the fixed segment that follows one).
     """
     roles = {other.id: other.role for other in agents}
-    outputs = {peer: f"{_OPEN}{response_name(peer)}{_SHUT}" for peer in agent.hears}
-    heard = [(peer, roles[peer]) for peer in agent.hears]
-    user = prompts.user_text(agent.role, heard, f"{_OPEN}{QUESTION}{_SHUT}", outputs)
+    heard = [Heard(p, roles[p], _mark(response_name(p)), _mark(feedback_name(p))) for p in agent.hears]
+    user = prompts.user_text(agent.role, _mark(QUESTION), heard)
     wording = prompts.role(agent.role)
     text = render(tokenizer, wording.system, user) + wording.assistant
     pieces = _MARKER.split(text)
     texts, names = pieces[::2], pieces[1::2]
-    expected = [QUESTION, *(response_name(peer) for peer in agent.hears)]
+    expected = _MARKER.findall(user)
     if names != expected or set("".join(texts)) & set(RESERVED):
         raise UserError(
             f"prompts {prompts.name!r}, role {agent.role!r}: the model's chat template keeps {names}, expected "
@@ -92,6 +97,10 @@ def build_template(tokenizer: Any, prompts: PromptSet, agent: Agent, agents: Seq
         names=names,
         standins=[encode(tokenizer, _standin(name)) for name in names],
     )
+
+
+def _mark(name: str) -> str:
+    return f"{_OPEN}{name}{_SHUT}"
 
 
 def _standin(name: str) -> str:

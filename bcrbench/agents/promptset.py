@@ -2,23 +2,26 @@
 
 A user prompt is `user` + (for an agent that hears others) `peers_intro` + one `peer` block each + `peers_outro`,
 then `user_end`. `user` must hold {question} once; a `peer` must hold {output} once and may hold {id} and {role}.
+A role may name a `tool` that is run on its responses; where `peer_feedback` is given, it takes the place of `peer` for
+such a role and holds {output}, then {feedback}.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bcrbench.errors import UserError, told
+from bcrbench.errors import UserError, unknown
 from bcrbench.yaml_file import load_yaml
 
 
 class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One role's wording. Empty `peers_*` and `peer` fall back to the set's own."""
+    """One role's wording. `peers_*`, `peer` and `user_end` that are not given fall back to the set's own."""
 
     role: str
     system: str
@@ -28,7 +31,27 @@ class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user_end: str | None = None
     peers_intro: str | None = None
     peer: str | None = None
+    peer_feedback: str | None = None
     peers_outro: str | None = None
+    tool: str = ""  # run on this role's responses
+    feedback_prefix: str = ""  # stands before the tool's feedback when that is prefilled alone
+
+    def with_user(self, user: str) -> RolePrompt:
+        """The same wording with another user turn."""
+        return msgspec.structs.replace(self, user=user)
+
+
+class DefaultMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the release words its default mode where it differs from its reuse mode (`dense:prompts=released-modes`).
+
+    `decision_user` is the deciding node's `user`. `feedback` is appended to the output of an agent with a tool, in the
+    place of `peer_feedback`; without it, `peer_feedback` stays, and with `fenced_only` only behind an output that is
+    one fenced block of code.
+    """
+
+    decision_user: str | None = None
+    feedback: str | None = None
+    fenced_only: bool = False
 
 
 class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,39 +61,83 @@ class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     question_prefix: str  # stands before a question when that is prefilled alone
     workers: list[RolePrompt]
-    decision: RolePrompt
+    decision: RolePrompt | None  # None: nobody decides, the last worker's response is the answer
     peers_intro: str = ""
     peer: str = "{output}\n"
+    peer_feedback: str = ""
     peers_outro: str = ""
     user_end: str = ""
+    default_mode: DefaultMode = DefaultMode()
+
+    @property
+    def everyone(self) -> list[RolePrompt]:
+        """The workers' wordings in cycle order, then the deciding node's, where there is one."""
+        return [*self.workers, *([self.decision] if self.decision is not None else [])]
+
+    @property
+    def decision_role(self) -> str | None:
+        """The deciding node's role; None where nobody decides."""
+        return self.decision.role if self.decision is not None else None
 
     def role(self, name: str) -> RolePrompt:
         """The wording of a role; workers first, then the deciding node's."""
-        for prompt in [*self.workers, self.decision]:
+        for prompt in self.everyone:
             if prompt.role == name:
                 return prompt
-        from bcrbench.errors import unknown
-
-        raise unknown("role", name, [w.role for w in self.workers] + [self.decision.role])
+        raise unknown("role", name, [prompt.role for prompt in self.everyone])
 
     def worker_roles(self) -> list[str]:
         """The workers' roles in cycle order."""
         return [worker.role for worker in self.workers]
 
-    def user_text(self, agent_role: str, heard: list[tuple[str, str]], question: str, outputs: dict[str, str]) -> str:
-        """The user turn of an agent. `heard` lists (id, role) of its predecessors; `outputs` maps ids to texts.
+    def peer_block(self, agent_role: str, peer_role: str) -> str:
+        """The block in which an agent is shown a peer's response, with {feedback} where it sees the peer's tool."""
+        block = _pick(self.role(agent_role).peer_feedback, self.peer_feedback)
+        return block if block and self.tool_of(peer_role) else self.plain_block(agent_role)
 
-        Used with placeholders for question and outputs to get the template, so only exact tokens are replaced, and
-        each text once: braces in a few-shot text, a question or an output stay as they are.
+    def plain_block(self, agent_role: str) -> str:
+        """The block in which an agent is shown a response and nothing else."""
+        return _pick(self.role(agent_role).peer, self.peer)
+
+    def tool_of(self, role: str) -> str:
+        """The name of the tool that is run on a role's responses; empty when there is none."""
+        return next((prompt.tool for prompt in self.everyone if prompt.role == role), "")
+
+    def user_text(self, agent_role: str, question: str, heard: Sequence[Heard]) -> str:
+        """The user turn of an agent that hears some others.
+
+        Used with placeholders for question, outputs and feedback to get the template, so only exact tokens are
+        replaced, and each text once: braces in a few-shot text, a question or an output stay as they are.
         """
         prompt = self.role(agent_role)
         text = _fill(prompt.user, few_shot=prompt.few_shot, question=question)
         if heard:
             text += _pick(prompt.peers_intro, self.peers_intro)
-            for peer_id, peer_role in heard:
-                text += _fill(_pick(prompt.peer, self.peer), id=peer_id, role=peer_role, output=outputs[peer_id])
+            for peer in heard:
+                block = peer.block if peer.block is not None else self.peer_block(agent_role, peer.role)
+                text += _fill(block, id=peer.id, role=peer.role, output=peer.output, feedback=peer.feedback)
             text += _pick(prompt.peers_outro, self.peers_outro)
         return text + _pick(prompt.user_end, self.user_end)
+
+    def with_tools(self, active: Collection[str]) -> PromptSet:
+        """The same set without the tools that are not active: their feedback is shown to nobody."""
+        return self.mapped(lambda role: role if role.tool in active else msgspec.structs.replace(role, tool=""))
+
+    def mapped(self, change: Callable[[RolePrompt], RolePrompt]) -> PromptSet:
+        """The same set with every role changed."""
+        decision = None if self.decision is None else change(self.decision)
+        return msgspec.structs.replace(self, workers=[change(worker) for worker in self.workers], decision=decision)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What an agent hears of a peer; `block` replaces the prompt set's block for it."""
+
+    id: str
+    role: str
+    output: str
+    feedback: str = ""
+    block: str | None = None
 
 
 def _pick(own: str | None, shared: str) -> str:
@@ -84,14 +151,16 @@ def _fill(template: str, **texts: str) -> str:
 
 
 def load_prompts(path: Path | str) -> PromptSet:
-    """Read a prompt set. Raises UserError naming file, role and field."""
+    """Read a prompt set. Raises UserError naming file, line, role and field."""
+    from bcrbench.agents.prompt_check import check
+
     path = Path(path)
     raw: Any = load_yaml(path, "prompts")
     try:
         prompts = msgspec.convert(raw, PromptSet)
     except msgspec.ValidationError as error:
         raise UserError(f"prompts {path}: {_with_roles(str(error), raw)}") from error
-    _check(path, prompts)
+    check(path, prompts)
     return prompts
 
 
@@ -101,53 +170,3 @@ def _with_roles(message: str, raw: Any) -> str:
     worker = raw["workers"][int(found[1])] if found else None
     role = worker.get("role") if isinstance(worker, dict) else None
     return f"{message}, role {role!r}" if role is not None else message
-
-
-# Where a name in braces is filled in; anywhere else it would reach the model as it stands.
-_FILLED = {"question": ("user",), "few_shot": ("user",), "output": ("peer",)}
-RESERVED = "\ue000\ue001"  # mark the shared segments while a template is made (prompt.py)
-
-
-def _check_wording(path: Path, prompts: PromptSet) -> None:
-    """Raise UserError for characters that mark segments, and for a placeholder in a field where nothing fills it."""
-    for where, field, text in _fields(path, prompts):
-        if set(text) & set(RESERVED):
-            raise UserError(f"{where}: field {field!r} holds U+E000 or U+E001, expected text without these two")
-        if "\0" in text:
-            raise UserError(f"{where}: field {field!r} is {told(text)}, expected text without NUL characters")
-        for name, places in _FILLED.items():
-            if field not in (*places, "few_shot") and f"{{{name}}}" in text:
-                raise UserError(f"{where}: field {field!r} holds {{{name}}}, expected it in {places[0]!r} only")
-
-
-def _fields(path: Path, prompts: PromptSet) -> Iterator[tuple[str, str, str]]:
-    """Where, field and text of everything written in a prompt set."""
-    roles = [(f"prompts {path}, role {told(prompt.role)}", prompt) for prompt in [*prompts.workers, prompts.decision]]
-    for where, part in [(f"prompts {path}", prompts), *roles]:
-        for field in part.__struct_fields__:
-            text = getattr(part, field)
-            if isinstance(text, str):
-                yield where, field, text
-
-
-def _check(path: Path, prompts: PromptSet) -> None:
-    if not prompts.workers:
-        raise UserError(f"prompts {path}: field 'workers' is empty, expected at least one role")
-    _check_wording(path, prompts)
-    roles = [p.role for p in [*prompts.workers, prompts.decision]]
-    for role in roles:
-        if roles.count(role) > 1:
-            raise UserError(f"prompts {path}: role {role!r} is given {roles.count(role)} times, expected once")
-    for prompt in [*prompts.workers, prompts.decision]:
-        where = f"prompts {path}, role {prompt.role!r}"
-        if prompt.user.count("{question}") != 1:
-            times = prompt.user.count("{question}")
-            raise UserError(f"{where}: field 'user' holds {{question}} {times} times, expected once")
-        if prompt.few_shot and "{few_shot}" not in prompt.user:
-            raise UserError(f"{where}: field 'few_shot' is given, expected {{few_shot}} in field 'user' to place it")
-        peer = _pick(prompt.peer, prompts.peer)
-        if peer.count("{output}") != 1:
-            raise UserError(f"{where}: field 'peer' holds {{output}} {peer.count('{output}')} times, expected once")
-        after = peer.split("{output}")[1] + peer.split("{output}")[0]
-        if not after.strip():
-            raise UserError(f"{where}: field 'peer' needs text around {{output}}: adjacent segments share no boundary")

@@ -8,14 +8,28 @@ from time import perf_counter
 from typing import Any, Sequence
 
 from bcrbench.agents.graph import Agent
-from bcrbench.agents.prompt import QUESTION, Template, build_template, encode, question_header, response_name
+from bcrbench.agents.ask import asker
+from bcrbench.agents.prompt import (
+    QUESTION,
+    Template,
+    build_template,
+    encode,
+    feedback_name,
+    question_header,
+    response_name,
+)
 from bcrbench.agents.promptset import PromptSet
+from bcrbench.agents.released_modes import default_mode_text
 from bcrbench.engine.model import Runtime
+from bcrbench.grading.verdict import needs_model, verdict
 from bcrbench.repair.layouts import runs
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.serve import Job, Outcome, Server
-from bcrbench.runs.schema import Call, ItemRecord, Stages
+from bcrbench.runs.schema import Call, Feedback, ItemRecord, Stages
 from bcrbench.tasks.base import Grader, Item, Task, final_gold
+from bcrbench.tools import TOOLS
+from bcrbench.tools.base import Tool
+from bcrbench.tools.kit import Kit
 
 
 class Requests:
@@ -30,6 +44,7 @@ class Requests:
         policy: Policy,
         grader: Grader,
         max_new_tokens: int,
+        kit: Kit | None = None,
     ) -> None:
         self.task = task
         self.agents = list(agents)
@@ -38,10 +53,28 @@ class Requests:
         self.tokenizer = runtime.tokenizer
         self.templates = {a.id: build_template(self.tokenizer, prompts, a, self.agents) for a in self.agents}
         self._lengths: dict[str, int] = {}
-        header = encode(self.tokenizer, question_header(self.tokenizer) + prompts.question_prefix)
-        self.server = Server(runtime, policy, {QUESTION: header}, max_new_tokens)
+        self.prompts = prompts
+        self.kit = kit or Kit()
+        if needs_model(grader):
+            self.kit.ask = asker(runtime)
+        self.tools = self._tools()
+        self.server = Server(runtime, policy, self._headers(), max_new_tokens)
         for agent in self.agents:
             self.server.prepare(agent.id, self.templates[agent.id].hollow())
+
+    def _tools(self) -> dict[str, Tool]:
+        """The tool behind every agent whose feedback somebody is shown."""
+        shown = {name for template in self.templates.values() for name in template.names}
+        named = {agent.id: self.prompts.tool_of(agent.role) for agent in self.agents}
+        return {agent: TOOLS.get(name)() for agent, name in named.items() if feedback_name(agent) in shown}
+
+    def _headers(self) -> dict[str, list[int]]:
+        """What every shared segment is prefilled behind when it is met: question and feedback."""
+        header = question_header(self.tokenizer)
+        prefixes = {QUESTION: self.prompts.question_prefix}
+        for agent in self.agents:
+            prefixes[feedback_name(agent.id)] = self.prompts.role(agent.role).feedback_prefix
+        return {name: encode(self.tokenizer, header + prefix) for name, prefix in prefixes.items()}
 
     def longest(self) -> dict[str, int]:
         """Prompt tokens of each agent's last call, for the report of a failed item."""
@@ -55,13 +88,22 @@ class Requests:
         texts: dict[str, str] = {QUESTION: item.question}
         calls: list[Call] = []
         for number, agent in enumerate(self.agents):
-            logged = replay.calls[number].ids if replay else None
-            outcome, equal = self._serve(agent, ids, texts, logged)
+            logged = replay.calls[number] if replay else None
+            outcome, equal = self._serve(agent, ids, texts, logged.ids if logged else None)
             content = outcome.generation.ids[:-1]  # the last token never enters a cache
             ids[response_name(agent.id)] = content
             texts[response_name(agent.id)] = self._text(content)
-            calls.append(self._call(agent, item, outcome, equal))
+            call = self._call(agent, item, outcome, equal)
+            call.feedback = logged.feedback if logged else self._feedback(agent, item, texts)
+            if call.feedback is not None:
+                ids[feedback_name(agent.id)] = encode(self.tokenizer, call.feedback.text)
+                texts[feedback_name(agent.id)] = call.feedback.text
+            calls.append(call)
         return self._record(index, item, calls, perf_counter() - begin)
+
+    def _feedback(self, agent: Agent, item: Item, texts: dict[str, str]) -> Feedback | None:
+        tool = self.tools.get(agent.id)
+        return None if tool is None else tool.feedback(texts[response_name(agent.id)], item.question, self.kit)
 
     def _serve(
         self, agent: Agent, ids: dict[str, list[int]], texts: dict[str, str], logged: list[int] | None
@@ -75,6 +117,10 @@ class Requests:
         return self.server.serve(job), None if whole is None else whole == prompt.ids
 
     def _whole(self, template: Template, texts: dict[str, str]) -> list[int]:
+        if self.policy.prompts == "released-modes":
+            return encode(
+                self.tokenizer, default_mode_text(self.tokenizer, self.prompts, template.agent, self.agents, texts)
+            )
         return encode(self.tokenizer, template.text(texts))
 
     def _text(self, ids: list[int]) -> str:
@@ -83,7 +129,7 @@ class Requests:
     def _call(self, agent: Agent, item: Item, outcome: Outcome, equal: bool | None) -> Call:
         text = self._text(outcome.generation.ids)
         gold = item.agent_golds.get(agent.role)
-        prediction = self.grader.predict(text) if gold is not None else None
+        found = verdict(self.grader, text, gold, self.kit) if gold is not None else None
         return Call(
             agent=agent.id,
             role=agent.role,
@@ -106,30 +152,28 @@ class Requests:
             skipped=outcome.start.skipped,
             text_tokens_equal=equal,
             gold=gold,
-            prediction=prediction,
-            outcome=None if gold is None else self._grade(prediction, gold),
+            prediction=found.prediction if found is not None else None,
+            outcome=found.outcome if found is not None else None,
         )
 
     def _record(self, index: int, item: Item, calls: list[Call], wall: float) -> ItemRecord:
         text = calls[-1].text
         gold = final_gold(self.task, item, [agent.role for agent in self.agents])
-        prediction = self.grader.predict(text)
+        found = verdict(self.grader, text, gold, self.kit)
         return ItemRecord(
             index=index,
             id=item.id,
             item_hash=item.hash,
             gold=gold,
             text=text,
-            prediction=prediction,
-            outcome=self._grade(prediction, gold),
+            prediction=found.prediction,
+            outcome=found.outcome,
+            reason=found.reason,
             calls=calls,
             wall_s=round(wall, 6),
             pool_hash=self.server.pool.hash() if self.server.pool is not None else None,
             rng=self.server.streams if self.policy.pooled else None,
         )
-
-    def _grade(self, prediction: str | None, gold: str) -> str:
-        return "correct" if self.grader.correct(prediction, gold) else "wrong"
 
 
 def ids_hash(ids: Sequence[int]) -> str:

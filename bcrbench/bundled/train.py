@@ -24,6 +24,7 @@ from torch.nn.functional import cross_entropy
 
 from bcrbench.agents.graph import MAX_WORKERS, TOPOLOGIES, Agent, build_graph
 from bcrbench.agents.prompt import encode, render
+from bcrbench.agents.promptset import Heard
 from bcrbench.bundled.orders import (
     MAX_GOODS,
     MIN_GOODS,
@@ -110,20 +111,17 @@ class Examples:
         agent = graph[-1] if buys else self._clerk(graph)
         roles = {node.id: node.role for node in graph}
         quotes = {peer: self._quote(order, roles[peer]) for peer in agent.hears}
-        outputs = {peer: clerk_answer(prices) for peer, prices in quotes.items()}
         if agent.decides:
             answer = buyer_answer([sum(prices) for prices in quotes.values()])
         else:
             answer = clerk_answer(_prices(order, agent.role))
-        heard = [(peer, roles[peer]) for peer in agent.hears]
-        return self.encode(agent.role, heard, order.text, outputs, answer)
+        heard = [Heard(peer, roles[peer], clerk_answer(prices)) for peer, prices in quotes.items()]
+        return self.encode(agent.role, order.text, heard, answer)
 
-    def encode(
-        self, role: str, heard: list[tuple[str, str]], question: str, outputs: dict[str, str], answer: str
-    ) -> Example:
+    def encode(self, role: str, question: str, heard: list[Heard], answer: str) -> Example:
         """Render an agent's prompt through the prompt set and the chat template."""
         wording = self.prompts.role(role)
-        user = self.prompts.user_text(role, heard, question, outputs)
+        user = self.prompts.user_text(role, question, heard)
         text = render(self.tokenizer, wording.system, user) + wording.assistant
         written = [*encode(self.tokenizer, answer), self.tokenizer.eos_token_id]
         return Example(encode(self.tokenizer, text), written)
@@ -131,7 +129,7 @@ class Examples:
     def _graph(self) -> list[Agent]:
         workers = self.rng.choice(self.mixture.workers)
         roles = [self.rng.choice(self.prompts.worker_roles()) for _ in range(workers)]
-        return build_graph(self.rng.choice(self.mixture.topologies), workers, roles, self.prompts.decision.role)
+        return build_graph(self.rng.choice(self.mixture.topologies), workers, roles, self.prompts.decision_role)
 
     def _clerk(self, graph: list[Agent]) -> Agent:
         if self.rng.random() < self.mixture.alone:

@@ -16,35 +16,71 @@ if TYPE_CHECKING:
 @click.command("grade", short_help="Grade run logs with another grader.")
 @click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--grader", "graders", metavar="NAME", multiple=True, help="Grader to apply; may be given many times.")
+@click.option(
+    "--allow-code-execution",
+    "code",
+    is_flag=True,
+    help="Run the graded programs in the sandbox, on all cores. Without --grader, each log's own grader is applied.",
+)
 @click.option("--list", "listing", is_flag=True, help="List the graders of the logs' tasks, and change nothing.")
-def grade(logs: tuple[Path, ...], graders: tuple[str, ...], listing: bool) -> None:
+@click.option("--agreement", is_flag=True, help="Compare all graders of the logs' tasks, and change nothing.")
+@click.option(
+    "--format", "fmt", type=click.Choice(["table", "md", "csv", "json", "latex"]), default="table", show_default=True,
+    help="How --agreement prints.",
+)  # fmt: skip
+def grade(
+    logs: tuple[Path, ...], graders: tuple[str, ...], code: bool, listing: bool, agreement: bool, fmt: str
+) -> None:
     """Append the gradings of LOGS (files, or directories of *.jsonl files) by the named graders.
 
     The run's own outcomes stay as they are; `bcrbench stats --grader NAME` uses the new ones. A grading that is there
-    already, by the same version of the grader, is not made twice.
+    already, by the same version of the grader, is not made twice. A grading that fails by no fault of the answer is
+    not written, and the command ends with 1.
 
     \b
     bcrbench grade runs/*.jsonl --list
     bcrbench grade runs/*.jsonl --grader strict
+    bcrbench grade runs/humaneval.*.jsonl --allow-code-execution
+    bcrbench grade runs/*.jsonl --agreement
     """
     from bcrbench.cli.logs import log_files
-    from bcrbench.errors import UserError, inert
-    from bcrbench.grading.regrade import find_grader, regrade
+    from bcrbench.errors import inert
     from bcrbench.runs.log import read_log
 
     files = log_files(logs)
     read = [read_log(path) for path in files]
     if listing:
         click.echo("\n".join(inert(line) for log in read for line in _listed(log)))
-        return
-    if not graders:
+    elif agreement:
+        from bcrbench.cli.agreement import show_agreement
+
+        show_agreement(files, fmt)
+    else:
+        _grade(read, graders, code)
+
+
+def _grade(logs: list[Log[ItemRecord]], graders: tuple[str, ...], code: bool) -> None:
+    """Apply the graders to every log, each log's own where none is named. All is checked before anything is written."""
+    from bcrbench.errors import RunFailed, UserError, inert
+    from bcrbench.grading.regrade import check_means, regrade
+    from bcrbench.tools.kit import Kit
+
+    if not graders and not code:
         raise UserError("--grader: none given, expected the name of a grader; --list shows them")
-    for log in read:  # every name is known before anything is written
-        for name in graders:
-            find_grader(log, name)
-    for path in files:
-        for name in graders:
-            click.echo(inert(_told(path, regrade(path, name))))
+    kit = Kit(code)
+    work = [(log, name) for log in logs for name in graders or (str(log.run.grader.get("name")),)]
+    for log, name in work:
+        check_means(log, name, kit)
+    if code:
+        click.echo(f"sandbox: {kit.sandbox.told}", err=True)
+    failed = []
+    for log, name in work:
+        try:
+            click.echo(inert(_told(log.path, regrade(log.path, name, kit))))
+        except RunFailed as error:
+            failed.append(str(error))
+    if failed:
+        raise RunFailed("; ".join(failed))
 
 
 def _listed(log: Log[ItemRecord]) -> list[str]:

@@ -9,10 +9,15 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = [
-    click.option("--task", metavar="NAME", help="Benchmark: quotes (bundled), gsm8k.  [default: quotes]"),
-    click.option("--data", metavar="FILE|HUB", help="Items: a JSONL file, or a hub data set by name."),
     click.option(
-        "--model", metavar="MODEL",
+        "--task",
+        metavar="NAME",
+        help="Benchmark: quotes (bundled), gsm8k, mmlu, humaneval, copymachine.  [default: quotes]",
+    ),
+    click.option("--data", metavar="FILE|HUB", help="Items: a file, or a hub data set by name; see docs/tasks.md."),
+    click.option(
+        "--model",
+        metavar="MODEL",
         help="bundled, random:SHAPE, a folder with safetensors, a .gguf file, or a hub id.  [default: bundled]",
     ),
     click.option("--agents", type=int, metavar="N", help="Workers, 1 to 5, before the deciding node.  [default: 3]"),
@@ -20,6 +25,13 @@ _OPTIONS = [
     click.option("--roles", metavar="SPEC", help="cycle, or pin:ROLE.  [default: cycle]"),
     click.option("--prompts", metavar="FILE", help="Another prompt set (YAML)."),
     click.option("--grader", metavar="NAME", help="How answers are graded; the task's default otherwise."),
+    click.option(
+        "--allow-code-execution",
+        is_flag=True,
+        default=None,
+        help="Run programs that models write, in the sandbox; without it nothing is run.",
+    ),
+    click.option("--retrieval", metavar="FILE", help="Recorded pages (JSONL) for agents that look things up."),
     click.option("--limit", type=int, metavar="N", help="Only the first N items (marked in every table)."),
     click.option("--ids", metavar="ID,ID", help="Only these items (marked in every table)."),
     click.option("--seed", type=int, metavar="N", help="Seed of the run's random streams.  [default: 0]"),
@@ -27,7 +39,9 @@ _OPTIONS = [
     click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),
     click.option("--kernel", metavar="NAME", help="auto, sdpa, tiles, flex or flash.  [default: auto]"),
     click.option(
-        "--threads", type=int, metavar="N",
+        "--threads",
+        type=int,
+        metavar="N",
         help="CPU threads.  [default: OMP_NUM_THREADS, else 1 for a small model and all cores for a large one]",
     ),
     click.option("--max-new-tokens", type=int, metavar="N", help="Longest generation; the task's own otherwise."),

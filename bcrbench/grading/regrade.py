@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bcrbench.errors import unknown
+from bcrbench.errors import RunFailed, UserError, unknown
+from bcrbench.grading.verdict import HARNESS, needs_model, runs_code, verdict
 from bcrbench.runs.log import Log, LogWriter, read_log
 from bcrbench.runs.schema import GradeRecord, ItemRecord
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader
+from bcrbench.tools.kit import Kit
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,34 @@ def find_grader(log: Log[ItemRecord], name: str) -> Grader:
     return graders[name]
 
 
-def regrade(path: Path, name: str) -> Regrading:
+def check_means(log: Log[ItemRecord], name: str, kit: Kit) -> None:
+    """Raise UserError when the grader needs what the kit does not have."""
+    grader = find_grader(log, name)
+    if runs_code(grader) and not kit.code:
+        raise UserError(f"--grader {name}: runs the graded programs, expected --allow-code-execution with it")
+    if needs_model(grader) and kit.ask is None:
+        raise UserError(f"--grader {name}: asks the model, expected a run with it (bcrbench reuse --grader {name} ...)")
+
+
+def regrade(path: Path, name: str, kit: Kit | None = None) -> Regrading:
     """Append the grades that the log lacks from this grader, under its write lock.
 
-    Raises UserError for a log that cannot be read or is being written, and for an unknown grader.
+    Raises UserError for a log that cannot be read or is being written, for an unknown grader and for one that needs
+    more than the kit has; RunFailed when grading itself failed, after the grades that were made are in the log.
     """
+    kit = kit or Kit()
     with LogWriter(path) as writer:
         log = read_log(path)
+        check_means(log, name, kit)
         grader = find_grader(log, name)
         there = {
             grade.id: grade for grade in log.grades if (grade.grader, grade.grader_version) == (name, grader.version)
         }
-        new = [grade_item(grader, name, item) for item in log.items if item.id not in there]
+        made = _grade_all(grader, name, [item for item in log.items if item.id not in there], kit)
+        new = [grade for grade in made if grade.outcome != HARNESS]  # ours to mend, so still owed
         if new:
             writer.extend(new)
+    _check_harness(path, name, made)
     outcomes = {grade.id: grade.outcome for grade in (*there.values(), *new)}
     return Regrading(
         grader=name,
@@ -63,12 +81,37 @@ def regrade(path: Path, name: str) -> Regrading:
     )
 
 
-def grade_item(grader: Grader, name: str, item: ItemRecord) -> GradeRecord:
-    """Grade one item's text. An item that ended in an error has none, and keeps its error."""
-    if item.outcome.startswith("error:"):
+def _check_harness(path: Path, name: str, made: list[GradeRecord]) -> None:
+    failed = [grade for grade in made if grade.outcome == HARNESS]
+    if failed:
+        raise RunFailed(
+            f"{path}: {name} failed on {len(failed)} of {len(made)} items, which stay ungraded "
+            f"(first: {failed[0].id}: {failed[0].reason})"
+        )
+
+
+def _grade_all(grader: Grader, name: str, items: list[ItemRecord], kit: Kit) -> list[GradeRecord]:
+    """Grade items in order; those that run programs on all cores, each in processes of its own."""
+    if not runs_code(grader):
+        return [grade_item(grader, name, item, kit) for item in items]
+    _ = kit.sandbox  # opened once, before the threads
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda item: grade_item(grader, name, item, kit), items))
+
+
+def grade_item(grader: Grader, name: str, item: ItemRecord, kit: Kit) -> GradeRecord:
+    """Grade one item's text. An item that could not be run has none, and keeps its error."""
+    ran = not item.outcome.startswith("error:") or runs_code(grader)
+    if not ran:
         return GradeRecord(
             id=item.id, grader=name, grader_version=grader.version, prediction=None, outcome=item.outcome
         )
-    prediction = grader.predict(item.text)
-    outcome = "correct" if grader.correct(prediction, item.gold) else "wrong"
-    return GradeRecord(id=item.id, grader=name, grader_version=grader.version, prediction=prediction, outcome=outcome)
+    found = verdict(grader, item.text, item.gold, kit)
+    return GradeRecord(
+        id=item.id,
+        grader=name,
+        grader_version=grader.version,
+        prediction=found.prediction,
+        outcome=found.outcome,
+        reason=found.reason,
+    )

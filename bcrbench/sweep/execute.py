@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import msgspec
 
-from bcrbench.agents.prompt import build_template
+from bcrbench.agents.prompt import build_template, encode
 from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load, memory_told
@@ -21,7 +21,7 @@ from bcrbench.runs.matching import Finished
 from bcrbench.runs.provenance import code, device, host, packages
 from bcrbench.runs.runner import Run, carry_out
 from bcrbench.runs.schema import SCHEMA_VERSION, ItemRecord, RunRecord
-from bcrbench.sweep.plan import Plan
+from bcrbench.sweep.plan import Cell, Plan
 from bcrbench.sweep.progress import Reporter
 from bcrbench.tasks.base import Item, digest
 
@@ -54,8 +54,7 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
     runtime = models.get(plan)
     folder = Path(plan.cell.settings.out)
     plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
-    for agent in plan.cell.agents:  # a template that cannot be made is told before anything is written
-        build_template(runtime.tokenizer, plan.cell.prompts, agent, plan.cell.agents)
+    check_prompts(plan.cell, runtime)
     record = run_record(plan, runtime)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
     with LogWriter(path) as writer:  # one lock for reading and writing, or another process could write in between
@@ -65,9 +64,28 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
             return path
         writer.reopen()
         _announce(say, path, done, len(plan.cell.items))
+        if record.tools.get("code"):
+            say(f"{path}: generated programs run in the sandbox: {plan.cell.kit.sandbox.told}")
         run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
         carry_out(run, writer, done, Reporter(record.condition, len(plan.cell.items), say))
     return path
+
+
+def check_prompts(cell: Cell, runtime: Runtime) -> None:
+    """Raise UserError, before anything is written, for a template that cannot be made or an item that cannot fit.
+
+    Only what is known beforehand is counted: the agent's own text and the question.
+    """
+    templates = [build_template(runtime.tokenizer, cell.prompts, agent, cell.agents) for agent in cell.agents]
+    fixed = max(templates, key=lambda template: sum(map(len, template.fixed)))
+    own = sum(map(len, fixed.fixed))
+    for item in cell.items if runtime.positions is not None else []:
+        rows = own + len(encode(runtime.tokenizer, item.question))
+        if rows > (runtime.positions or rows):
+            raise UserError(
+                f"item {item.id!r}: agent {fixed.agent.id}'s prompt has {rows} tokens or more, expected at most "
+                f"{runtime.positions}, the positions of model {runtime.source.spec!r}"
+            )
 
 
 def own_log(path: Path, record: RunRecord) -> Log[ItemRecord]:
@@ -97,7 +115,7 @@ def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | 
     cell = plan.cell
     with memory_told("preparing the agents' prompts"):
         requests = Requests(
-            runtime, cell.task, cell.agents, cell.prompts, plan.spec.policy, cell.grader, cell.max_new_tokens
+            runtime, cell.task, cell.agents, cell.prompts, plan.spec.policy, cell.grader, cell.max_new_tokens, cell.kit
         )
 
     def run_one(index: int, item: Item, replay: ItemRecord | None) -> ItemRecord:
@@ -143,7 +161,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "name": cell.prompts.name,
         "version": cell.prompts.version,
         "hash": digest(msgspec.to_builtins(cell.prompts)),
-        "mode": "matched",
+        "mode": plan.spec.policy.prompts,
     }
     items = {
         "hash": cell.items_hash,
@@ -165,6 +183,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "kernel": [model["kernel"], model["sdpa_backend"]],
         "device": runtime.device.type,
         "seed": settings.seed,
+        "tools": _means(cell),
         "grader": [cell.grader.name, cell.grader.version],
         "versions": [versions["torch"], versions["transformers"], code()["version"]],
         "graph": [asdict(agent) for agent in cell.agents],
@@ -190,7 +209,13 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         host=host(),
         started=_now(),
         stateful=plan.spec.policy.pooled,
+        tools=cell.kit.identity() if cell.runs_code or cell.kit.pages is not None else {},
     )
+
+
+def _means(cell: Cell) -> list[Any]:
+    """What tools and graders had at hand, as far as it can change an outcome."""
+    return [cell.runs_code and cell.kit.code, cell.kit.pages.hash if cell.kit.pages is not None else None]
 
 
 def _now() -> str:

@@ -13,9 +13,13 @@ from bcrbench.agents.graph import Agent, assign_roles, build_graph
 from bcrbench.agents.promptset import PromptSet, load_prompts
 from bcrbench.conditions import Spec, parse
 from bcrbench.errors import UserError, unknown
+from bcrbench.grading.verdict import runs_code
 from bcrbench.settings import Settings
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader, Item, Task, items_hash
+from bcrbench.tools import TOOLS
+from bcrbench.tools.kit import Kit
+from bcrbench.tools.recorded import read_pages
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,18 @@ class Cell:
     prompts: PromptSet
     grader: Grader
     max_new_tokens: int
+    kit: Kit = field(default_factory=Kit)
 
     @property
     def items_hash(self) -> str:
         """Hash of the item set in order."""
         return items_hash(self.items)
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether programs that a model wrote are run, by an agent's tool or by the grader, once that is allowed."""
+        needs = [TOOLS.get(name)().needs for name in tools_of(self.prompts)]
+        return self.kit.code and ("code" in needs or runs_code(self.grader))
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,11 @@ class Plan:
 def plan_cell(settings: Settings) -> Cell:
     """Resolve task, items, graph, prompts and grader. Raises UserError for anything that does not exist."""
     task = TASKS.get(settings.task)()
+    kit = Kit(settings.allow_code_execution, read_pages(Path(settings.retrieval)) if settings.retrieval else None)
     prompts = load_prompts(settings.prompts) if settings.prompts else task.prompts()
+    prompts = prompts.with_tools([name for name in tools_of(prompts) if TOOLS.get(name)().needs in kit.offers])
     roles = assign_roles(settings.roles, prompts.worker_roles(), settings.agents)
-    agents = build_graph(settings.topology, settings.agents, roles, prompts.decision.role)
+    agents = build_graph(settings.topology, settings.agents, roles, prompts.decision_role)
     name = settings.grader or task.default_grader
     if name not in task.graders:
         raise unknown(f"grader of task {task.name!r}", name, task.graders)
@@ -68,7 +81,13 @@ def plan_cell(settings: Settings) -> Cell:
         prompts=prompts,
         grader=task.graders[name],
         max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
+        kit=kit,
     )
+
+
+def tools_of(prompts: PromptSet) -> list[str]:
+    """The tools that a prompt set's roles name."""
+    return sorted({role.tool for role in prompts.everyone if role.tool})
 
 
 def _check_ids(items: list[Item]) -> None:
@@ -84,8 +103,12 @@ def choose(items: list[Item], settings: Settings) -> list[Item]:
         by_id = {item.id: item for item in items}
         for wanted in settings.ids:
             if wanted not in by_id:
-                raise unknown("item id", wanted, by_id) if len(by_id) < 50 else UserError(
-                    f"unknown item id {wanted!r}; the task has {len(by_id)}, from {items[0].id!r} to {items[-1].id!r}"
+                raise (
+                    unknown("item id", wanted, by_id)
+                    if len(by_id) < 50
+                    else UserError(
+                        f"unknown item id {wanted!r}; the task has {len(by_id)}, from {items[0].id!r} to {items[-1].id!r}"
+                    )
                 )
         items = [item for item in items if item.id in set(settings.ids)]
     return items[: settings.limit] if settings.limit else items

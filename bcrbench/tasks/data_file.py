@@ -6,29 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
-from bcrbench.errors import UserError
+from bcrbench import jsonl_file
 
 T = TypeVar("T")
 
 
 def read_rows(path: Path, kind: type[T], expected: str) -> Iterator[tuple[str, T]]:
-    """(`file:line`, row) of each line that is not blank, a byte order mark aside.
-
-    Split at newline bytes only: JSON text may hold other line separators. Raises UserError for a file that cannot be
-    read, and for a line that is not JSON of the kind, saying what was `expected` of it.
-    """
-    try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    except OSError as error:
-        raise UserError(f"--data {path}: cannot be read ({error.strerror}), expected a .jsonl file") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield f"{path}:{number}", msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{path}:{number}: expected {expected} ({error})") from error
-        except RecursionError as error:
-            raise UserError(f"{path}:{number}: expected {expected} (nested too deeply)") from error
+    """(`file:line`, row) of each line of `--data`. Raises UserError as `bcrbench.jsonl_file.read_rows` does."""
+    return jsonl_file.read_rows("--data", path, kind, expected)

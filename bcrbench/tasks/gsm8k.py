@@ -15,6 +15,7 @@ from typing import Any
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.errors import UserError
 from bcrbench.grading.extractors import Exact, Strict
+from bcrbench.grading.released import Released
 from bcrbench.tasks.base import Grader, Item
 from bcrbench.tasks.data_file import read_rows
 from bcrbench.tasks.hub import hub_rows, is_hub_name
@@ -32,7 +33,7 @@ class Gsm8k:
     max_new_tokens = 512
 
     def __init__(self) -> None:
-        self.graders: Mapping[str, Grader] = {"exact": Exact(), "strict": Strict()}
+        self.graders: Mapping[str, Grader] = {"exact": Exact(), "strict": Strict(), "released": Released()}
 
     def prompts(self) -> PromptSet:
         """Our wording of the four roles and the deciding node."""

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import msgspec
 
-from bcrbench.agents.prompt import QUESTION, Template, build_template, encode, response_name
+from bcrbench.agents.prompt import QUESTION, Template, build_template, encode, feedback_name, response_name
 from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, parse
 from bcrbench.engine.model import Runtime, find_source, load_tokenizer
@@ -99,7 +99,7 @@ class Bench:
         cell, spec = self.cell, self._matched(parse(condition))
         policy = spec.policy if around is None else _observed(spec.policy, lambda *now: around(now[0], server, now[1]))
         requests = Requests(
-            self.runtime, cell.task, cell.agents, cell.prompts, policy, cell.grader, cell.max_new_tokens
+            self.runtime, cell.task, cell.agents, cell.prompts, policy, cell.grader, cell.max_new_tokens, cell.kit
         )
         server = requests.server
         items = [self._one(requests, index, item) for index, item in enumerate(cell.items)]
@@ -123,6 +123,9 @@ class Bench:
             said = record.calls[number].ids[:-1] if record is not None else ids[QUESTION]
             ids[response_name(agent.id)] = said
             texts[response_name(agent.id)] = str(self.tokenizer.decode(said, skip_special_tokens=True))
+            feedback = record.calls[number].feedback if record is not None else None
+            told = feedback.text if feedback is not None else item.question
+            ids[feedback_name(agent.id)], texts[feedback_name(agent.id)] = encode(self.tokenizer, told), told
         return ids, texts
 
     def longest_prompt(self) -> list[int]:

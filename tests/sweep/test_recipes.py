@@ -25,7 +25,7 @@ def _plans(name: str, **flags: Any) -> list[Plan]:
 
 @pytest.mark.parametrize("name", names())
 def test_a_recipe_becomes_runs_without_torch_doing_anything(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bcrbench.tasks.gsm8k._load_hub", lambda hub: pytest.fail(f"{hub} was fetched"))
+    monkeypatch.setattr("bcrbench.tasks.gsm8k.hub_rows", lambda hub, **_: pytest.fail(f"{hub} was fetched"))
     monkeypatch.setitem(sys.modules, "bcrbench.engine.model", None)  # importing it would raise
     recipe, plans = read(name), _plans(name)
     assert len(plans) == len(recipe.cells) * len(recipe.conditions)

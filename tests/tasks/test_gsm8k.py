@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcrbench.agents.graph import assign_roles, build_graph
+from bcrbench.agents.promptset import Heard
 from bcrbench.errors import UserError
 from bcrbench.grading.extractors import Exact, Strict
 from bcrbench.tasks import TASKS
@@ -194,7 +195,9 @@ def test_items_keep_every_question_and_gold(tmp_path_factory, pairs):
 def test_the_task_is_registered_and_whole():
     task = TASKS.get("gsm8k")()
     assert (task.name, task.max_new_tokens) == ("gsm8k", 512)
-    assert {name: grader.name for name, grader in task.graders.items()} == {"exact": "exact", "strict": "strict"}
+    assert {name: grader.name for name, grader in task.graders.items()} == {
+        name: name for name in ("exact", "strict", "released")
+    }
     assert task.default_grader in task.graders
 
 
@@ -220,7 +223,7 @@ def test_roles_cycle_in_order_and_answer_as_asked():
 @pytest.mark.parametrize("role", PROMPTS.worker_roles())
 def test_the_question_stands_as_its_stand_alone_prefix_has_it(role):
     """A question prefilled alone sees the text that also stands before it in the prompt."""
-    assert PROMPTS.user_text(role, [], "\ue000", {}).endswith(PROMPTS.question_prefix + "\ue000")
+    assert PROMPTS.user_text(role, "\ue000", []).endswith(PROMPTS.question_prefix + "\ue000")
 
 
 @pytest.mark.parametrize("role", ["Math Solver", "Mathematical Analyst"])
@@ -268,10 +271,10 @@ def test_every_agent_can_be_prompted_and_text_stands_between_all_contents(worker
     agents = build_graph("full", workers, roles, PROMPTS.decision.role)
     names = {agent.id: agent.role for agent in agents}
     for agent in agents:
-        outputs = dict.fromkeys(agent.hears, "\ue001")
-        text = PROMPTS.user_text(agent.role, [(peer, names[peer]) for peer in agent.hears], "\ue000", outputs)
-        between = re.split("[\ue000\ue001]", text)
-        assert len(between) == 2 + len(agent.hears)
+        heard = [Heard(peer, names[peer], "\ue001", "\ue001") for peer in agent.hears]
+        between = re.split("[\ue000\ue001]", PROMPTS.user_text(agent.role, "\ue000", heard))
+        programs = sum(names[peer] == PROGRAMMER for peer in agent.hears)
+        assert len(between) == 2 + len(agent.hears) + programs
         assert all(piece.strip() for piece in between[:-1])
 
 

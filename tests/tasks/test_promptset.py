@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bcrbench
-from bcrbench.agents.promptset import PromptSet, RolePrompt, load_prompts
+from bcrbench.agents.promptset import Heard, PromptSet, RolePrompt, load_prompts
 from bcrbench.errors import UserError
 from bcrbench.tasks.prompt_files import bundled_prompts
 
@@ -50,19 +50,19 @@ def test_a_valid_set_is_read_whole(file):
     prompts = load_prompts(file(wording()))
     assert prompts.worker_roles() == ["Adder", "Doubter"]
     assert prompts.role("Judge").system == "Judge."
-    first = prompts.user_text("Adder", [], "2 + 2", {})
+    first = prompts.user_text("Adder", "2 + 2", [])
     assert first == "Q: 1 + 1\nA: 2\nQ: 2 + 2"
-    second = prompts.user_text("Doubter", [("1", "Adder")], "2 + 2", {"1": "four"})
+    second = prompts.user_text("Doubter", "2 + 2", [Heard("1", "Adder", "four")])
     assert second == "Q: 2 + 2\nHeard:\nAdder 1 says four.\n"
-    assert prompts.user_text("Judge", [("1", "Adder")], "2 + 2", {"1": "four"}).startswith("Q: 2 + 2\nAll:\n")
+    assert prompts.user_text("Judge", "2 + 2", [Heard("1", "Adder", "four")]).startswith("Q: 2 + 2\nAll:\n")
 
 
 def test_a_roles_own_wording_wins_even_when_empty(file):
     content = wording() | {"user_end": "\nEnd."}
     content["workers"][1] |= {"peers_intro": "", "user_end": ""}
     prompts = load_prompts(file(content))
-    assert prompts.user_text("Doubter", [("1", "Adder")], "2", {"1": "4"}) == "Q: 2Adder 1 says 4.\n"
-    assert prompts.user_text("Judge", [], "2", {}) == "Q: 2\nEnd."
+    assert prompts.user_text("Doubter", "2", [Heard("1", "Adder", "4")]) == "Q: 2Adder 1 says 4.\n"
+    assert prompts.user_text("Judge", "2", []) == "Q: 2\nEnd."
 
 
 def edit(change) -> dict:
@@ -133,7 +133,7 @@ def test_braces_survive_in_every_text(few_shot, question, output, role):
         role="w", system="s", user="<{few_shot}|{question}>", few_shot=few_shot, peer="[{id}/{role}/{output}]"
     )
     prompts = PromptSet(name="n", version=1, question_prefix="", workers=[worker], decision=worker)
-    text = prompts.user_text("w", [("7", role)], question, {"7": output})
+    text = prompts.user_text("w", question, [Heard("7", role, output)])
     assert text == f"<{few_shot}|{question}>[7/{role}/{output}]"
 
 
@@ -142,9 +142,8 @@ def test_a_template_with_markers_filled_later_is_the_text_filled_at_once(questio
     """In pieces or whole, an agent sees the same text: nothing else in the wording depends on the contents."""
     prompts = bundled_prompts("gsm8k")
     for role in [*prompts.worker_roles(), prompts.decision.role]:
-        heard = [("1", "Math Solver")]
-        whole = prompts.user_text(role, heard, question, {"1": output})
-        template = prompts.user_text(role, heard, "\ue000", {"1": "\ue001"})
+        whole = prompts.user_text(role, question, [Heard("1", "Math Solver", output)])
+        template = prompts.user_text(role, "\ue000", [Heard("1", "Math Solver", "\ue001")])
         before, rest = template.split("\ue000")
         between, after = rest.split("\ue001")
         assert before + question + between + output + after == whole
@@ -175,7 +174,6 @@ def test_shipped_sets_are_read_from_a_zip_too(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-
 @pytest.mark.parametrize(
     "field", ["system", "user", "peer", "peers_intro", "peers_outro", "user_end", "assistant", "role"]
 )
@@ -197,7 +195,7 @@ def test_characters_that_mark_segments_are_refused_in_every_field(file, field, p
 def test_a_placeholder_that_nothing_fills_is_refused(file, field, name):
     content = wording()
     content["workers"][1][field] = f"see {{{name}}}"
-    with pytest.raises(UserError, match=f"'Doubter'.*'{field}' holds {{{name}}}, expected it in"):
+    with pytest.raises(UserError, match=rf"mine.yaml:\d+, role 'Doubter': field '{field}' holds .*{{{name}}}"):
         load_prompts(file(content))
 
 
@@ -205,10 +203,66 @@ def test_braces_in_a_few_shot_text_are_its_own(file):
     content = wording()
     content["workers"][0]["few_shot"] = "{question} and {output} and {few_shot}"
     prompts = load_prompts(file(content))
-    assert "{question} and {output} and {few_shot}\nQ: 2" in prompts.user_text("Adder", [], "2", {})
+    assert "{question} and {output} and {few_shot}\nQ: 2" in prompts.user_text("Adder", "2", [])
 
 
 def test_a_key_given_twice_is_refused(file):
     text = yaml.safe_dump(wording()) + "peer: 'again {output} x'\n"
     with pytest.raises(UserError, match="key 'peer' is given twice"):
         load_prompts(file(text))
+
+
+def with_tool() -> dict:
+    """A set whose Adder has a tool that everybody is shown."""
+    content = wording()
+    content["workers"][0]["tool"] = "program"
+    return content | {"peer_feedback": "{role} {id} says {output}, which gave {feedback}.\n"}
+
+
+def test_a_tools_feedback_is_shown_where_the_set_says_so_and_the_tool_is_active(file):
+    prompts = load_prompts(file(with_tool()))
+    heard = [Heard("1", "Adder", "a", "7"), Heard("2", "Doubter", "b", "8")]
+    assert prompts.user_text("Judge", "x", heard) == "Q: x\nAll:\nAdder 1 says a, which gave 7.\nDoubter 2 says b.\n"
+    without = prompts.with_tools([])
+    assert without.user_text("Judge", "x", heard) == "Q: x\nAll:\nAdder 1 says a.\nDoubter 2 says b.\n"
+    assert prompts.with_tools(["program"]) == prompts
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c["workers"][0].update(tool="programm"), ["Adder", "tool", "did you mean 'program'"]),
+        (lambda c: c.update(peer_feedback="{output} gave"), ["peer_feedback", "{feedback}", "0 times"]),
+        (lambda c: c.update(peer_feedback="{feedback} of {output} is"), ["peer_feedback", "{output}, then {feedback}"]),
+        (lambda c: c.update(peer_feedback="{role}: {output} {feedback}\n"), ["peer_feedback", "text around"]),
+        (lambda c: c.update(peer_feedback="{output} so {feedback}\n"), ["peer_feedback", "text around"]),
+        (lambda c: c.update(default_mode={"feedback": "is {value}"}), ["feedback", "{value}", "{feedback}"]),
+        (lambda c: c.update(default_mode={"fenced": True}), ["unknown field", "fenced"]),
+        (lambda c: c["workers"][0].update(user="{qestion} {question}"), ["Adder", "user", "{qestion}"]),
+        (lambda c: c["workers"][1].update(peer="{name}: {output} !"), ["Doubter", "peer", "{name}"]),
+    ],
+)
+def test_what_is_wrong_with_tools_and_placeholders_is_named(file, change, words):
+    content = with_tool()
+    change(content)
+    path = file(content)
+    with pytest.raises(UserError) as caught:
+        load_prompts(path)
+    for word in [str(path), *words]:
+        assert word in str(caught.value)
+
+
+def test_the_line_of_a_placeholder_that_nobody_knows_is_named(file):
+    path = file(wording() | {"user_end": "{ende}"})
+    number = next(i for i, line in enumerate(path.read_text().splitlines(), 1) if "{ende}" in line)
+    with pytest.raises(UserError, match=f"{path}:{number}: field 'user_end' holds the placeholder {{ende}}"):
+        load_prompts(path)
+
+
+def test_a_set_may_have_no_deciding_node(file):
+    prompts = load_prompts(file(wording() | {"decision": None}))
+    assert prompts.decision_role is None
+    with pytest.raises(UserError, match="decision"):
+        content = wording()
+        content.pop("decision")
+        load_prompts(file(content))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bcrbench.agents.graph import TOPOLOGIES, assign_roles, build_graph
 from bcrbench.agents.prompt import build_template, encode, response_name
+from bcrbench.agents.promptset import Heard
 from bcrbench.bundled.generate import BUNDLED_COUNTS, SEED, generate, to_jsonl
 from bcrbench.bundled.orders import GOODS, NAMES, PRICES, SHOPS, Order, buyer_answer, clerk_answer, reserved, spaced
 from bcrbench.bundled.tokenizer import WORDS, build_tokenizer
@@ -161,8 +162,8 @@ def test_training_prompts_are_what_the_agents_send():
     contents = {response_name(peer): encode(TOKENIZER, text) for peer, text in outputs.items()}
     contents["question"] = encode(TOKENIZER, order.text)
     for agent in graph:
-        heard = [(peer, ROLES[int(peer) - 1]) for peer in agent.hears]
-        example = Examples(TOKENIZER, 0).encode(agent.role, heard, order.text, outputs, clerk_answer([1, 2]))
+        heard = [Heard(peer, ROLES[int(peer) - 1], outputs[peer]) for peer in agent.hears]
+        example = Examples(TOKENIZER, 0).encode(agent.role, order.text, heard, clerk_answer([1, 2]))
         assert example.prompt == build_template(TOKENIZER, PROMPTS, agent, graph).assemble(contents).ids
         assert example.answer[-1] == TOKENIZER.eos_token_id
 

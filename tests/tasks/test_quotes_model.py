@@ -10,6 +10,7 @@ import torch
 
 from bcrbench.agents.graph import Agent, build_graph
 from bcrbench.agents.prompt import Prompt, build_template, encode
+from bcrbench.agents.promptset import Heard
 from bcrbench.bundled.orders import PRICES, SHOPS, buyer_answer, clerk_answer
 from bcrbench.bundled.tokenizer import build_tokenizer
 from bcrbench.bundled.train import Example, Examples, exact_match
@@ -69,9 +70,7 @@ def test_generation_is_greedy_and_stops_at_the_end_token(model, tokenizer):
 @pytest.mark.parametrize("shop", SHOPS)
 def test_clerks_price_orders_they_never_saw(model, tokenizer, shop):
     examples = Examples(tokenizer, 0)
-    cases = [
-        examples.encode(f"{shop} clerk", [], item.question, {}, quote(item, shop)) for item in TASK.items()[:100]
-    ]
+    cases = [examples.encode(f"{shop} clerk", item.question, [], quote(item, shop)) for item in TASK.items()[:100]]
     assert exact_match(model, cases) >= 0.97
 
 
@@ -90,10 +89,9 @@ def strange_case(rng: random.Random, examples: Examples, graph: list[Agent], ite
         prices = [PRICES[agent.role.split()[0]][good] for good in goods_of(item)]
         prices[rng.randrange(len(prices))] = rng.randint(1, 9)
         quotes[agent.id] = prices
-    outputs = {peer: clerk_answer(prices) for peer, prices in quotes.items()}
     answer = buyer_answer([sum(prices) for prices in quotes.values()])
-    heard = [(agent.id, agent.role) for agent in graph[:-1]]
-    return examples.encode("buyer", heard, item.question, outputs, answer)
+    heard = [Heard(agent.id, agent.role, clerk_answer(quotes[agent.id])) for agent in graph[:-1]]
+    return examples.encode("buyer", item.question, heard, answer)
 
 
 def test_order_rows_of_another_shop_bring_that_shops_total(model, tokenizer):

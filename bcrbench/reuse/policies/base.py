@@ -59,6 +59,7 @@ class Policy:
     source: ClassVar[str] = ""
     pooled: ClassVar[bool] = False
     tokens: Literal["whole", "merged"] = "merged"
+    prompts: Literal["matched", "released-modes"] = "matched"
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """How to serve the call, and why in a word."""

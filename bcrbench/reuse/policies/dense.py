@@ -16,6 +16,12 @@ class Dense(Policy):
     summary: ClassVar[str] = "every call is a full prefill; tokens=merged keeps the reuse path's ids"
     source: ClassVar[str] = "section 4.1, 4.3"
     tokens: Literal["whole", "merged"] = setting("whole")
+    prompts: Literal["matched", "released-modes"] = setting("matched")
+
+    def check(self) -> str | None:
+        """The release's own wording of its default mode exists as a whole text only."""
+        both = self.prompts == "released-modes" and self.tokens == "merged"
+        return "prompts=released-modes has no merged tokens, expected tokens=whole" if both else None
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """Always dense."""

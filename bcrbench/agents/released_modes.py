@@ -1,0 +1,43 @@
+"""The release's default mode, whose prompts are not those of its reuse mode (decision 8, kvcomm.md 1.4, 3.1-3.3).
+
+Its text goes through the chat template whole, so that templates which trim do so; responses are stripped; the deciding
+node's question stands without its prefix; and a tool's feedback is worded as the prompt set's `default_mode` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bcrbench.agents.graph import Agent
+from bcrbench.agents.prompt import QUESTION, feedback_name, render, response_name
+from bcrbench.agents.promptset import Heard, PromptSet
+
+FENCE = "```"
+
+
+def default_mode_text(
+    tokenizer: Any, prompts: PromptSet, agent: Agent, agents: Sequence[Agent], texts: Mapping[str, str]
+) -> str:
+    """An agent's whole prompt in default mode, given the question, responses and feedback."""
+    roles = {other.id: other.role for other in agents}
+    heard = [_heard(prompts, agent, peer, roles[peer], texts) for peer in agent.hears]
+    worded = prompts
+    if agent.decides and prompts.default_mode.decision_user is not None:
+        user = prompts.default_mode.decision_user
+        worded = prompts.mapped(lambda role: role if role.role != agent.role else role.with_user(user))
+    wording = worded.role(agent.role)
+    return render(tokenizer, wording.system, worded.user_text(agent.role, texts[QUESTION], heard)) + wording.assistant
+
+
+def _heard(prompts: PromptSet, agent: Agent, peer: str, role: str, texts: Mapping[str, str]) -> Heard:
+    mode = prompts.default_mode
+    output = texts[response_name(peer)].strip()
+    feedback = texts.get(feedback_name(peer))
+    if feedback is None:
+        return Heard(peer, role, output)
+    if mode.feedback is not None:
+        told = mode.feedback.replace("{feedback}", feedback)
+        return Heard(peer, role, output + told, block=prompts.plain_block(agent.role))
+    plain = mode.fenced_only and not (output.startswith(FENCE) and output.endswith(FENCE))
+    return Heard(peer, role, output, feedback, prompts.plain_block(agent.role) if plain else None)

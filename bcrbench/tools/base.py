@@ -1,0 +1,20 @@
+"""What a tool is: it reads an agent's response and answers with a text that later agents are shown (decision 14)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Protocol
+
+from bcrbench.runs.schema import Feedback
+from bcrbench.tools.kit import Kit
+
+Need = Literal["code", "pages"]
+
+
+class Tool(Protocol):
+    """One tool. It never fails: what goes wrong is told in the feedback, as an agent would see it."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+
+    def feedback(self, said: str, question: str, kit: Kit) -> Feedback:
+        """The feedback on a response to a question; its text is not empty."""

@@ -1,0 +1,34 @@
+"""The tool `program`: runs an agent's Python and tells what its variable `answer` holds (kvcomm.md 3.1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from bcrbench.grading.code_block import code_block
+from bcrbench.runs.schema import Feedback
+from bcrbench.tools.base import Need
+from bcrbench.tools.kit import Kit
+
+VARIABLE = "answer"
+MAX_CHARACTERS = 400
+
+
+class Program:
+    """Runs the last fenced block of a response, or the whole response when it has none."""
+
+    name: ClassVar[str] = "program"
+    needs: ClassVar[Need] = "code"
+
+    def feedback(self, said: str, question: str, kit: Kit) -> Feedback:
+        """The value of `answer`, called when it can be, or the error that stands in its way."""
+        code = code_block(said)
+        if code is None:
+            return self._told("there was no program to run", "no-code")
+        ran = kit.sandbox.evaluate(code, [VARIABLE])
+        if ran.outcome != "ok":
+            return self._told(ran.reason, ran.outcome)
+        value = ran.values[0]
+        return self._told(value.text, "ok" if value.ok else "raised")
+
+    def _told(self, text: str, outcome: str) -> Feedback:
+        return Feedback(tool=self.name, text=text.strip()[:MAX_CHARACTERS] or "nothing", outcome=outcome)
