@@ -5,7 +5,7 @@ from __future__ import annotations
 from bcrbench.agents.prompt import encode, render
 from bcrbench.engine.decode import greedy, most_likely
 from bcrbench.engine.model import Runtime
-from bcrbench.tools.kit import Ask
+from bcrbench.grading.kit import Ask
 
 
 def asker(runtime: Runtime) -> Ask:

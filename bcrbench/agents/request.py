@@ -7,8 +7,8 @@ from array import array
 from time import perf_counter
 from typing import Any, Sequence
 
-from bcrbench.agents.graph import Agent
 from bcrbench.agents.ask import asker
+from bcrbench.agents.graph import Agent
 from bcrbench.agents.prompt import (
     QUESTION,
     Template,
@@ -21,6 +21,7 @@ from bcrbench.agents.prompt import (
 from bcrbench.agents.promptset import PromptSet
 from bcrbench.agents.released_modes import default_mode_text
 from bcrbench.engine.model import Runtime
+from bcrbench.grading.kit import Kit
 from bcrbench.grading.verdict import needs_model, verdict
 from bcrbench.repair.layouts import runs
 from bcrbench.reuse.policies import Policy
@@ -29,7 +30,6 @@ from bcrbench.runs.schema import Call, Feedback, ItemRecord, Stages
 from bcrbench.tasks.base import Grader, Item, Task, final_gold
 from bcrbench.tools import TOOLS
 from bcrbench.tools.base import Tool
-from bcrbench.tools.kit import Kit
 
 
 class Requests:

@@ -62,8 +62,8 @@ def grade(
 def _grade(logs: list[Log[ItemRecord]], graders: tuple[str, ...], code: bool) -> None:
     """Apply the graders to every log, each log's own where none is named. All is checked before anything is written."""
     from bcrbench.errors import RunFailed, UserError, inert
+    from bcrbench.grading.kit import Kit
     from bcrbench.grading.regrade import check_means, regrade
-    from bcrbench.tools.kit import Kit
 
     if not graders and not code:
         raise UserError("--grader: none given, expected the name of a grader; --list shows them")

@@ -14,7 +14,7 @@ from bcrbench.runs.log import Log, LogWriter, read_log
 from bcrbench.runs.schema import GradeRecord, ItemRecord
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader
-from bcrbench.tools.kit import Kit
+from bcrbench.grading.kit import Kit
 
 
 @dataclass(frozen=True)

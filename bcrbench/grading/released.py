@@ -7,7 +7,7 @@ The wording of the request is ours.
 from __future__ import annotations
 
 from bcrbench.grading.verdict import UNGRADED, Verdict
-from bcrbench.tools.kit import Kit
+from bcrbench.grading.kit import Kit
 
 MAX_TOKENS = 128
 OPENING = "A: "  # the release keeps what follows the first one

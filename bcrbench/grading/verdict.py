@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from bcrbench.grading.kit import Kit
 from bcrbench.tasks.base import Grader
-from bcrbench.tools.kit import Kit
 
 UNGRADED = "ungraded"
 HARNESS = "error:harness"  # ours, never the answer's

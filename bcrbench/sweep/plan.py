@@ -13,12 +13,12 @@ from bcrbench.agents.graph import Agent, assign_roles, build_graph
 from bcrbench.agents.promptset import PromptSet, load_prompts
 from bcrbench.conditions import Spec, parse
 from bcrbench.errors import UserError, unknown
+from bcrbench.grading.kit import Kit
 from bcrbench.grading.verdict import runs_code
 from bcrbench.settings import Settings
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader, Item, Task, items_hash
 from bcrbench.tools import TOOLS
-from bcrbench.tools.kit import Kit
 from bcrbench.tools.recorded import read_pages
 
 

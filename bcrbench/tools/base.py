@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Protocol
 
+from bcrbench.grading.kit import Kit
 from bcrbench.runs.schema import Feedback
-from bcrbench.tools.kit import Kit
 
 Need = Literal["code", "pages"]
 

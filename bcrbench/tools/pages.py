@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from bcrbench.grading.kit import Kit
 from bcrbench.runs.schema import Feedback
 from bcrbench.tools.base import Need
-from bcrbench.tools.kit import Kit
 
 MAX_QUERIES = 8
 MAX_CHARACTERS = 4000  # of all pages together; the release cuts at 1,024 tokens

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bcrbench.grading.code_block import code_block
+from bcrbench.grading.kit import Kit
 from bcrbench.runs.schema import Feedback
 from bcrbench.tools.base import Need
-from bcrbench.tools.kit import Kit
 
 VARIABLE = "answer"
 MAX_CHARACTERS = 400

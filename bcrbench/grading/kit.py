@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable
 
 from bcrbench.errors import UserError
-from bcrbench.tools.recorded import Pages
 
 if TYPE_CHECKING:
     from bcrbench.grading.sandbox import Sandbox
+    from bcrbench.tools.recorded import Pages
 
 
 Ask = Callable[[str, str, int], str]
