@@ -103,15 +103,16 @@ def choose(items: list[Item], settings: Settings) -> list[Item]:
         by_id = {item.id: item for item in items}
         for wanted in settings.ids:
             if wanted not in by_id:
-                raise (
-                    unknown("item id", wanted, by_id)
-                    if len(by_id) < 50
-                    else UserError(
-                        f"unknown item id {wanted!r}; the task has {len(by_id)}, from {items[0].id!r} to {items[-1].id!r}"
-                    )
-                )
+                raise _unknown_id(wanted, items)
         items = [item for item in items if item.id in set(settings.ids)]
     return items[: settings.limit] if settings.limit else items
+
+
+def _unknown_id(wanted: str, items: list[Item]) -> UserError:
+    if len(items) < 50:
+        return unknown("item id", wanted, [item.id for item in items])
+    between = f"from {items[0].id!r} to {items[-1].id!r}"
+    return UserError(f"unknown item id {wanted!r}; the task has {len(items)}, {between}")
 
 
 _ORDER = {"dense": 0, "kvcomm": 1}  # what others are paired with or matched to runs first
