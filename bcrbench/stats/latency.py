@@ -54,6 +54,19 @@ def speedup(reference: Sequence[float], row: Sequence[float]) -> Speedup:
     return Speedup(fmean(before / after for before, after in pairs), total_before / total_after)
 
 
+def ratio_range(before: float, after: float, variation: float) -> tuple[float, float]:
+    """Bounds of a mean of per-call ratios whose ratio of means is before/after.
+
+    Mean(before) is mean(ratio) mean(after) plus their covariance, which is at most the product of their standard
+    deviations; `variation` is the largest coefficient of variation of the ratios and of `after`. Raises ValueError
+    unless it is within [0, 1).
+    """
+    if not 0 <= variation < 1:
+        raise ValueError(f"a variation of {variation}, expected 0 <= variation < 1")
+    ratio = before / after
+    return ratio / (1 + variation**2), ratio / (1 - variation**2)
+
+
 def time_tests(reference: Sequence[float], row: Sequence[float]) -> list[PairedTest]:
     """Paired t, Wilcoxon and sign test of reference - row, one time an item; positive where the row is faster.
 
