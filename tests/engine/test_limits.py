@@ -30,16 +30,36 @@ def test_a_prompt_beyond_the_models_positions_is_refused() -> None:
         RUNTIME.room(4097, 1)
 
 
-@pytest.mark.parametrize("condition", ["dense", "kvcomm:gamma=1.0"])
-def test_a_run_says_which_item_is_too_long_and_keeps_those_before(
-    condition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def _too_long(tmp_path: Path, condition: str) -> list[str]:
+    """The command line of a run whose second question is longer than the model's positions."""
     data = tmp_path / "data.jsonl"
     questions = ["two and two?", "?" * 40_000]
     data.write_text("".join(json.dumps({"question": text, "answer": "#### 4"}) + "\n" for text in questions))
+    return ["sweep", "--model", "random:tiny", "--task", "gsm8k", "--data", str(data), "--agents", "1",
+            "--max-new-tokens", "2", "--conditions", condition, "--out", str(tmp_path / "runs")]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ["dense", "kvcomm:gamma=1.0"])
+def test_an_item_that_cannot_fit_is_told_before_anything_is_generated(
+    condition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["sweep", "--model", "random:tiny", "--task", "gsm8k", "--data", str(data), "--agents", "1",
-              "--max-new-tokens", "2", "--conditions", condition, "--out", str(tmp_path / "runs")])  # fmt: skip
+        main(_too_long(tmp_path, condition))
+    assert stop.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    for word in ("item 'gsm8k-0001'", "has 4", "tokens or more", "expected at most 32768", "'random:tiny'"):
+        assert word in last
+    assert list((tmp_path / "runs").glob("*")) == []
+
+
+@pytest.mark.parametrize("condition", ["dense", "kvcomm:gamma=1.0"])
+def test_a_prompt_that_grows_too_long_ends_the_run_and_keeps_the_items_before(
+    condition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Responses count too, and nobody knows them beforehand; here the look beforehand is left out to get there."""
+    monkeypatch.setattr("bcrbench.sweep.execute.check_prompts", lambda cell, runtime: None)
+    with pytest.raises(SystemExit) as stop:
+        main(_too_long(tmp_path, condition))
     assert stop.value.code == 1
     last = capsys.readouterr().err.splitlines()[-1]
     for word in ("item 1 (gsm8k-0001)", "prompt of 4", "expected at most 32768", "'random:tiny'"):
@@ -60,7 +80,7 @@ def test_a_template_beyond_the_models_positions_is_refused_before_anything_is_lo
     with pytest.raises(SystemExit) as stop:
         main(["reuse", "--model", "random:tiny", "--agents", "1", "--limit", "1", "--prompts", str(prompts),
               "--out", str(tmp_path / "runs")])  # fmt: skip
-    assert stop.value.code == 1
+    assert stop.value.code == 2
     assert "expected at most 32768" in capsys.readouterr().err
     assert list((tmp_path / "runs").glob("*")) == []
 
