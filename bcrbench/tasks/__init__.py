@@ -12,6 +12,7 @@ TASKS: Registry[Callable[[], Task]] = Registry(
     {
         "quotes": "bcrbench.tasks.quotes:Quotes",
         "gsm8k": "bcrbench.tasks.gsm8k:Gsm8k",
+        "mmlu": "bcrbench.tasks.mmlu:Mmlu",
     },
     group="bcrbench.tasks",
 )

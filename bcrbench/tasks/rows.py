@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bcrbench.errors import UserError, told
@@ -16,14 +16,14 @@ def as_object(where: str, row: Any, fields: str) -> dict[str, Any]:
     return row
 
 
-def field_of(where: str, row: dict[str, Any], field: str, expected: str) -> Any:
+def field_of(where: str, row: Mapping[str, Any], field: str, expected: str) -> Any:
     """The field's value. Raises UserError, saying what was `expected`, for a row without it."""
     if field not in row:
         raise UserError(f"{where}: field {field!r}: missing, expected {expected}")
     return row[field]
 
 
-def text_of(where: str, row: dict[str, Any], field: str) -> str:
+def text_of(where: str, row: Mapping[str, Any], field: str) -> str:
     """The field's text, as it is. Raises UserError for a missing field, another type, and blank text."""
     value = field_of(where, row, field, "text")
     if not isinstance(value, str) or not value.strip():
@@ -31,7 +31,7 @@ def text_of(where: str, row: dict[str, Any], field: str) -> str:
     return value
 
 
-def id_of(where: str, row: dict[str, Any], default: str) -> str:
+def id_of(where: str, row: Mapping[str, Any], default: str) -> str:
     """The row's own id as text, or the default. Raises UserError for an id that is neither text nor an integer."""
     value = row.get("id", default)
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
