@@ -1,0 +1,1 @@
+"""What runs in the sandbox's children: standard library only, and light, since every judgement starts two of them."""

@@ -1,0 +1,64 @@
+"""What a caller of the sandbox gives and gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from bcrbench.errors import UserError
+
+Level = Literal["bubblewrap", "namespaces", "process"]
+LEVELS: tuple[Level, ...] = ("bubblewrap", "namespaces", "process")  # the strongest first
+Outcome = Literal["correct", "wrong", "error:timeout", "error:memory", "error:harness"]
+Ran = Literal["ran", "failed", "error:timeout", "error:memory", "error:harness"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use. Raises UserError for a limit below 1."""
+
+    wall_s: float = 10.0  # from the moment the program may start
+    cpu_s: int = 10  # of each process
+    memory_mb: int = 1024  # address space of each process
+    processes: int = 16  # with their threads
+    file_mb: int = 16  # one file; in a namespace the whole working folder
+    open_files: int = 64
+    output_kb: int = 64  # of printed text that is kept; the rest is read and dropped
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            whole = isinstance(value, int) or field.name == "wall_s"
+            if not whole or not (0 < value <= 2**20) or (field.name != "wall_s" and value < 1):
+                raise UserError(f"sandbox limit {field.name}: {value!r} is not a number from 1 to {2**20}")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One judgement."""
+
+    outcome: Outcome
+    reason: str  # "" when correct
+    seconds: float  # wall time from the moment the program could start
+    output: str  # what the program printed, cut at the limit
+
+
+@dataclass(frozen=True)
+class Value:
+    """One expression's value as Python writes it, or why there is none."""
+
+    ok: bool
+    text: str
+    error: str
+    equal: bool = False  # `compare` only: the value equals the expected one
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Values of expressions, by the program's own word: feedback for a model, never a grade."""
+
+    outcome: Ran
+    reason: str
+    values: tuple[Value, ...]  # one for each expression, in order
+    seconds: float
+    output: str
