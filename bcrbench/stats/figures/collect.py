@@ -1,0 +1,67 @@
+"""Every figure that some logs can give, and a reason for each that they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bcrbench.errors import inert
+from bcrbench.stats.cells import Cell
+from bcrbench.stats.figures.base import Chart, Figure, NoData, Probe
+from bcrbench.stats.figures.registry import all_figures
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One chart of a figure, for one cell, set of cells or probe; `chart` is None where the logs do not hold it."""
+
+    figure: Figure
+    place: int  # among what the figure is made for, from 1
+    of: int
+    where: str  # the cell or probe in words
+    chart: Chart | None
+    why: str = ""  # the reason where there is no chart
+
+
+def collect(cells: Sequence[Cell], probes: Sequence[Probe]) -> Iterator[Drawing]:
+    """Make every figure for everything that it is made for, figure by figure."""
+    for figure in all_figures():
+        subjects = _subjects(figure, cells, probes)
+        if not subjects:
+            yield Drawing(figure, 1, 1, "", None, "no log of a probe" if figure.per == "probe" else "no log of a run")
+        for place, (where, subject) in enumerate(subjects, 1):
+            yield _drawing(figure, place, len(subjects), where, subject)
+
+
+def _drawing(figure: Figure, place: int, of: int, where: str, subject: Any) -> Drawing:
+    try:
+        return Drawing(figure, place, of, where, figure.make(subject))
+    except NoData as reason:
+        return Drawing(figure, place, of, where, None, str(reason))
+
+
+def _subjects(figure: Figure, cells: Sequence[Cell], probes: Sequence[Probe]) -> list[tuple[str, Any]]:
+    if figure.per == "probe":
+        return [(_probe(probe), probe) for probe in probes]
+    if figure.per == "cell":
+        return [(cell_name(cell), cell) for cell in cells]
+    groups: dict[bytes, list[Cell]] = {}
+    for cell in cells:
+        facts = {key: value for key, value in cell.facts.items() if key != "items"}
+        groups.setdefault(msgspec.json.encode(facts, order="deterministic"), []).append(cell)
+    return [(cell_name(group[0]), group) for group in groups.values()]
+
+
+def cell_name(cell: Cell) -> str:
+    """A cell in a few words: task, model, agents."""
+    run = cell.arms[0].run
+    model = run.model.get("spec") or run.model.get("id") or cell.facts.get("model")
+    agents = cell.facts.get("agents")
+    return inert(f"{run.task}, {model}" + (f", {agents} agents" if agents is not None else ""))
+
+
+def _probe(probe: Probe) -> str:
+    return inert(f"{probe.run.task}, {probe.run.model.get('spec')}, {probe.run.effective.get('segment_tokens')} tokens")

@@ -1,0 +1,74 @@
+"""What `bcrbench stats --html` and `--plot` do with logs that have been read for figures."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bcrbench.errors import UserError
+from bcrbench.runs.log import ItemOutcome, Log
+from bcrbench.stats.arms import make_arms
+from bcrbench.stats.cells import make_cells
+from bcrbench.stats.figures.collect import collect
+from bcrbench.stats.figures.write import make_folder, write_figures
+from bcrbench.stats.page.build import build
+from bcrbench.stats.report import Options
+from bcrbench.stats.units import is_probe
+
+
+def check_targets(logs: Sequence[Path], html: Path | None, plot: Path | None) -> None:
+    """Raise UserError, before anything is read, for a page that is a folder or a log, or a folder that is a file."""
+    if html is not None and html.is_dir():
+        raise UserError(f"--html {str(html)!r}: is a folder, expected a file")
+    if html is not None and html.exists() and any(log.exists() and log.samefile(html) for log in logs):
+        raise UserError(f"--html {str(html)!r}: is one of the logs, expected another file")
+    if plot is not None and plot.exists() and not plot.is_dir():
+        raise UserError(f"--plot {str(plot)!r}: is a file, expected a folder")
+
+
+def show(
+    logs: Sequence[Log[ItemOutcome]], options: Options, notes: Sequence[str], html: Path | None, plot: Path | None
+) -> list[str]:  # fmt: skip
+    """Write the page and the figures; returns one line for each thing written or left out.
+
+    Raises UserError for what must not be compared and for a place that cannot be written to.
+    """
+    runs = [log for log in logs if not is_probe(log)]
+    cells, _ = make_cells(make_arms(runs, options.grader), options.vs, options.intersect)
+    drawings = list(collect(cells, [log for log in logs if is_probe(log)]))
+    told: list[str] = []
+    if plot is not None:
+        written, told = write_figures(plot, drawings)
+        told.append(f"{plot}: {len(written)} files" if written else f"{plot}: no figure")
+    if html is not None:
+        page = build(cells, drawings, notes)
+        write_whole(html, page)
+        told.append(f"{html}: {len(page) / 1e6:.1f} MB")
+    return told
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step, so that no reader meets half a page. Raises UserError where that cannot be done."""
+    make_folder(path.parent, "--html")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise UserError(
+            f"--html {str(path)!r}: cannot be written ({error.strerror}), expected a file's path"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
