@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 ALPHA = 0.05
@@ -34,9 +35,14 @@ def pool(splits: Iterable[Split]) -> Split:
 
 def mcnemar(b: int, c: int) -> float:
     """Two-sided p of the exact McNemar test: a fair coin over the discordant items; 1 when there are none."""
+    return _exact(min(b, c), b + c) if b + c else 1.0
+
+
+@lru_cache(maxsize=4096)  # tables and searches for an edge ask for the same splits again and again
+def _exact(fewer: int, discordant: int) -> float:
     from scipy.stats import binomtest  # half a second to import, so only when a test is wanted
 
-    return float(binomtest(min(b, c), b + c).pvalue) if b + c else 1.0
+    return float(binomtest(fewer, discordant).pvalue)
 
 
 def mcnemar_midp(b: int, c: int) -> float:

@@ -67,9 +67,14 @@ def recompute(figure: Figure, cells: Mapping[str, Any]) -> Row:
     printed = ", ".join(figure.printed) or "-"
     if figure.recipe is None:
         return Row(figure.table, figure.cell, printed, "-", None, figure.reason)
-    values = RECIPES[figure.recipe](**{name: _resolved(value, cells) for name, value in figure.inputs.items()})
+    values = RECIPES[figure.recipe](**resolved(figure, cells))
     found = agrees(values, figure.printed)
     return Row(figure.table, figure.cell, printed, show(values, figure.printed), found, figure.reason)
+
+
+def resolved(figure: Figure, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """The figure's inputs, with what they point to in their place."""
+    return {name: _resolved(value, cells) for name, value in figure.inputs.items()}
 
 
 def _resolved(value: Any, cells: Mapping[str, Any]) -> Any:

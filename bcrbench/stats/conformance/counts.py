@@ -103,9 +103,9 @@ def pooled(splits: Splits) -> list[Value]:
     return list(pool(Split(b, c) for b, c in splits))
 
 
-def nominal_errors(splits: Splits) -> list[Value]:
+def nominal_errors(splits: Splits, alpha: float) -> list[Value]:
     """How many of the tests err by the nominal size, and by the size that the exact test attains."""
-    return [_family(splits).nominal_errors(), sum(attained_size(b + c) for b, c in splits)]
+    return [_family(splits).nominal_errors(alpha), sum(attained_size(b + c, alpha) for b, c in splits)]
 
 
 def bonferroni(splits: Splits, b: int, c: int) -> list[Value]:
@@ -122,7 +122,8 @@ def no_vote_prints(b: int, c: int, p: str) -> list[Value]:
     from scipy.stats import chi2
 
     digits = len(p.partition(".")[2])
-    votes = [(one, two) for one, two in product(range(b + 1), range(c + 1)) if one + two]
+    # Every one of these tests is the same for a split and its reverse.
+    votes = {(max(pair), min(pair)) for pair in product(range(b + 1), range(c + 1)) if any(pair)}
     ps = {test(one, two) for one, two in votes for test in (mcnemar, mcnemar_midp)}
     ps |= {float(chi2.sf((one - two) ** 2 / (one + two), 1)) for one, two in votes}
     return [p not in {f"{value:.{digits}f}" for value in ps}]
