@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CHOICE = [
+    click.option(
+        "--vs", metavar="CONDITION", help="Reference of the paired test, whole or its beginning.  [default: dense]"
+    ),
+    click.option(
+        "--format",
+        "fmt",
+        type=click.Choice(["table", "md", "csv", "json", "latex"]),
+        default="table",
+        show_default=True,
+        help="How to print. csv and json hold full precision, and fractions for percents.",
+    ),
+    click.option(
+        "--grader", metavar="NAME", help="Use this grader's outcomes (see `bcrbench grade`), not the run's own."
+    ),
+    click.option(
+        "--intersect", is_flag=True, help="Pair logs of unequal item sets on the items that all of them have."
+    ),
+]
+_COLUMNS = [
+    click.option("--difference", is_flag=True, help="Add the accuracy difference with Newcombe's 95 % interval."),
+    click.option("--paired", is_flag=True, help="Add mid-p, the paired standard error and the difference."),
+    click.option(
+        "--family", type=click.Choice(["holm", "bonferroni"]), help="Add p adjusted for all tests of this report."
+    ),
+    click.option("--agents", is_flag=True, help="Add the accuracy of each role that has gold answers of its own."),
+    click.option("--latency", is_flag=True, help="Add quartiles and means of times, and speed-ups."),
+]
+_TESTS = [
+    click.option(
+        "--items-across-cells",
+        "across",
+        is_flag=True,
+        help="Test conditions that ran the same items in several cells, on one net an item.",
+    ),
+    click.option("--cochran", is_flag=True, help="Test whether any condition of a cell differs (Cochran's Q)."),
+    click.option("--power", type=click.IntRange(1), metavar="N", help="What N items would show, at the splits seen."),
+    click.option("--sequential", is_flag=True, help="Where a run could have stopped early (test martingale)."),
+]
+_PAPER = [
+    click.option("--table", metavar="N", help="Print the paper's table N, 1 to 15, from these logs."),
+    click.option("--paper", is_flag=True, help="Put the paper's figures beside ours, with --table or a probe's log."),
+    click.option("--paper-check", is_flag=True, help="Recompute the paper's figures from its counts; needs no logs."),
+]
+
+
+def _options(command: F) -> F:
+    for option in reversed([*_CHOICE, *_COLUMNS, *_TESTS, *_PAPER]):
+        command = option(command)
+    return command
+
 
 @click.command("stats", short_help="Compare the conditions of run logs.")
-@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--vs", metavar="CONDITION", help="Reference of the paired test, whole or its beginning.  [default: dense]"
-)
-@click.option(
-    "--format", "fmt", type=click.Choice(["table", "md", "csv", "json", "latex"]), default="table", show_default=True,
-    help="How to print. csv and json hold full precision, and fractions for percents.",
-)  # fmt: skip
-@click.option("--grader", metavar="NAME", help="Use this grader's outcomes (see `bcrbench grade`), not the run's own.")
-@click.option("--intersect", is_flag=True, help="Pair logs of unequal item sets on the items that all of them have.")
-@click.option("--difference", is_flag=True, help="Add the accuracy difference with Newcombe's 95 % interval.")
-@click.option("--agents", is_flag=True, help="Add the accuracy of each role that has gold answers of its own.")
-@click.option("--latency", is_flag=True, help="Add quartiles and means of times, and speed-ups.")
-@click.option("--paper", is_flag=True, help="Put the paper's figures beside those of a probe (Table 8).")
-def stats(
-    logs: tuple[Path, ...], vs: str | None, fmt: str, grader: str | None, intersect: bool, difference: bool,
-    agents: bool, latency: bool, paper: bool,
-) -> None:  # fmt: skip
+@click.argument("logs", nargs=-1, type=click.Path(path_type=Path))
+@_options
+def stats(logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, paper_check: bool, **asked: Any) -> None:
     """Compare the conditions in LOGS: files, or directories of *.jsonl files.
 
     One row a condition: accuracy with its Wilson interval; b, the items that only the reference solves, and c, those
@@ -36,15 +76,27 @@ def stats(
     \b
     bcrbench stats runs/*.jsonl --vs dense
     bcrbench stats runs --vs kvcomm:gamma=0.3 --difference --format md
+    bcrbench stats runs --table 3 --paper
     """
     from bcrbench.cli.logs import log_files
-    from bcrbench.errors import inert
-    from bcrbench.runs.log import read_outcomes
+    from bcrbench.stats.command import check_paper, print_report, print_table
+    from bcrbench.stats.reading import read_logs
     from bcrbench.stats.report import Options
-    from bcrbench.stats.units import report_all
 
-    options = Options(vs=vs, intersect=intersect, grader=grader, difference=difference, agents=agents, latency=latency)
-    made = report_all([read_outcomes(path) for path in log_files(logs)], options, fmt, paper)
-    click.echo(made.text)
-    for note in made.notes:
+    if paper_check:
+        _say(*check_paper(fmt))
+        return
+    if not logs:
+        raise click.UsageError("Missing argument 'LOGS...'.")
+    options = Options(**asked)
+    read, unread = read_logs(log_files(logs))
+    made = print_report(read, options, fmt, paper) if table is None else print_table(table, read, options, fmt, paper)
+    _say(made.text, [*unread, *made.notes])
+
+
+def _say(text: str, notes: list[str]) -> None:
+    from bcrbench.errors import inert
+
+    click.echo(text)
+    for note in notes:
         click.echo(f"note: {inert(note)}", err=True)

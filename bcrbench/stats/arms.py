@@ -21,7 +21,7 @@ UNGRADED = "ungraded"
 class Arm:
     """A log's items, in order, with one outcome each, from the run itself or from a grader that read its texts.
 
-    `seed` tells runs of one condition apart where a cell has several.
+    `seed` and `kernel` tell runs of one condition apart where a cell has several.
     """
 
     log: Log[ItemOutcome]
@@ -29,6 +29,7 @@ class Arm:
     outcomes: list[str]
     grader: str  # name and version
     seed: str | None = None
+    kernel: str | None = None
 
     @property
     def run(self) -> RunRecord:
@@ -47,8 +48,10 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """The condition, with the run's seed where the cell has several of it."""
-        return self.condition if self.seed is None else f"{self.condition} [seed {self.seed}]"
+        """The condition, with the run's seed and kernel where the cell has several of it."""
+        told = {"seed": self.seed, "kernel": self.kernel}
+        named = ", ".join(f"{key} {value}" for key, value in told.items() if value is not None)
+        return f"{self.condition} [{named}]" if named else self.condition
 
     @cached_property
     def setting(self) -> Setting:

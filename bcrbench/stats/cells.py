@@ -51,7 +51,7 @@ def make_cells(arms: Sequence[Arm], vs: str | None, intersect: bool = False) -> 
 def group_arms(arms: Sequence[Arm], intersect: bool = False) -> tuple[list[Cell], list[str]]:
     """Arms by cell, nothing paired yet, and what a reader must know.
 
-    Several seeds of one condition are several arms. Raises UserError for two different runs of one condition and seed.
+    Several seeds or kernels of one condition are several arms. Raises UserError for two runs that differ in more.
     """
     notes: list[str] = []
     groups: dict[bytes, list[Arm]] = {}
@@ -82,17 +82,34 @@ def resolve(vs: str, conditions: Sequence[str]) -> str:
 
 
 def _once(group: list[Arm], notes: list[str]) -> list[Arm]:
+    kept: dict[tuple[str, ...], Arm] = {}
+    for arm in _named(group):
+        place = (arm.condition, str(arm.seed), str(arm.kernel))
+        first = kept.setdefault(place, arm)
+        if first is not arm:
+            kept[place] = _fuller(first, arm, notes)
+    return list(kept.values())
+
+
+def _named(group: list[Arm]) -> list[Arm]:
+    """The arms, those of one condition told apart by seed or kernel where they differ in it."""
     seeds: dict[str, set[str]] = {}
+    kernels: dict[str, set[str]] = {}
     for arm in group:
         seeds.setdefault(arm.condition, set()).add(_seed(arm))
-    kept: dict[tuple[str, str | None], Arm] = {}
-    for arm in group:
-        named = replace(arm, seed=_seed(arm)) if len(seeds[arm.condition]) > 1 else arm
-        place = (named.condition, named.seed)
-        first = kept.setdefault(place, named)
-        if first is not named:
-            kept[place] = _fuller(first, named, notes)
-    return list(kept.values())
+        kernels.setdefault(arm.condition, set()).add(_kernel(arm))
+    return [
+        replace(
+            arm,
+            seed=_seed(arm) if len(seeds[arm.condition]) > 1 else None,
+            kernel=_kernel(arm) if len(kernels[arm.condition]) > 1 else None,
+        )
+        for arm in group
+    ]
+
+
+def _kernel(arm: Arm) -> str:
+    return str(arm.run.model.get("kernel"))
 
 
 def _seed(arm: Arm) -> str:
@@ -101,9 +118,9 @@ def _seed(arm: Arm) -> str:
     return str(*seeds.values()) if len(seeds) == 1 else " ".join(f"{key}={value}" for key, value in seeds.items())
 
 
-def _seed_order(arm: Arm) -> tuple[int, str]:
+def _seed_order(arm: Arm) -> tuple[int, str, str]:
     seed = arm.seed or ""
-    return (int(seed) if seed.isdigit() else 0, seed)
+    return (int(seed) if seed.isdigit() else 0, seed, arm.kernel or "")
 
 
 def _fuller(first: Arm, second: Arm, notes: list[str]) -> Arm:
@@ -111,7 +128,7 @@ def _fuller(first: Arm, second: Arm, notes: list[str]) -> Arm:
     if first.run.fingerprint != second.run.fingerprint:
         raise UserError(
             f"{second.path}: {second.condition!r} is in {first.path} too, with another fingerprint "
-            f"({_difference(first, second)}), expected each condition and seed once in a cell"
+            f"({_difference(first, second)}), expected each condition, seed and kernel once in a cell"
         )
     kept, other = (second, first) if len(second.items) > len(first.items) else (first, second)
     outcomes = dict(zip(other.ids, other.outcomes, strict=True))

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bcrbench.runs.log import ItemOutcome, Log
-from bcrbench.stats import guards
+from bcrbench.stats import analyses, guards
 from bcrbench.stats.arms import Arm, make_arms
 from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.paired import split
-from bcrbench.stats.summary import Row, agent_rows, difference_row, latency_rows, main_row
-from bcrbench.stats.tables import Table, render_records, render_tables
+from bcrbench.stats.summary import Row, agent_rows, difference_row, latency_rows, main_row, paired_with
+from bcrbench.stats.tables import Table, footnotes, render_records, render_tables
+
+PART = "‡"  # marks a run of a part of its task's items
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,12 @@ class Options:
     difference: bool = False
     agents: bool = False
     latency: bool = False
+    paired: bool = False
+    family: str | None = None  # a correction
+    across: bool = False
+    cochran: bool = False
+    power: int | None = None  # planned items
+    sequential: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,13 +48,16 @@ def report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "table
     arms = make_arms(logs, options.grader)
     cells, notes = make_cells(arms, options.vs, options.intersect)
     notes += [note for cell in cells for note in _cell_notes(cell)]
+    rows, said = _all_rows(cells, options)
+    extra, more = _analyses(cells, options)
+    notes = [*said, *more, *notes]
     if fmt in ("csv", "json"):
-        return Report(_records(cells, options, fmt), notes)
-    return Report(_tables(cells, options, fmt), [*_legend(cells), *notes])
+        return Report(_records(cells, rows, extra, options, fmt), notes)
+    return Report(_tables(cells, rows, extra, options, fmt), [*_legend(cells), *notes])
 
 
 def _legend(cells: Sequence[Cell]) -> list[str]:
-    references = dict.fromkeys(cell.reference.condition for cell in cells if cell.reference and len(cell.arms) > 1)
+    references = dict.fromkeys(cell.reference.label for cell in cells if cell.reference and len(cell.arms) > 1)
     return [
         f"b counts the items that only {name} solves, c those that only the row's condition solves; p is exact McNemar"
         for name in references
@@ -61,52 +72,112 @@ def _cell_notes(cell: Cell) -> list[str]:
         if cell.reference is None or arm is cell.reference:
             continue
         notes += guards.pair_notes(cell.reference, arm)
-        few = guards.few_pairs_note(cell.reference, arm, split(cell.reference.solved, arm.solved))
-        notes += [few] if few else []
+        reference = cell.reference_of(arm)
+        if reference is not None and paired_with(reference, arm):
+            few = guards.few_pairs_note(reference, arm, split(reference.solved, arm.solved))
+            notes += [few] if few else []
     return notes
 
 
-def _rows(cell: Cell, options: Options) -> list[Row]:
-    rows = []
-    for arm in cell.arms:
-        row = main_row(arm, cell.reference)
-        rows.append(row | difference_row(arm, cell.reference) if options.difference else row)
-    return rows
+def _all_rows(cells: Sequence[Cell], options: Options) -> tuple[list[list[Row]], list[str]]:
+    """Each cell's rows, in its arms' order, and what must be said of the columns that were asked for."""
+    ps, family = analyses.adjusted(cells, options.family) if options.family else ({}, None)
+    said = [family] if family else []
+    if options.paired:
+        said.append("mid_p: McNemar's mid-p, less conservative than p; paired_se: Miller's, of the difference")
+    return [[_row(cell, arm, options, ps) for arm in cell.arms] for cell in cells], said
 
 
-def _records(cells: Sequence[Cell], options: Options, fmt: str) -> str:
+def _row(cell: Cell, arm: Arm, options: Options, ps: dict[int, float]) -> Row:
+    reference = cell.reference_of(arm)
+    row = main_row(arm, reference)
+    if options.family:
+        row[f"p_{options.family}"] = ps.get(id(arm))
+    if options.paired:
+        row |= analyses.paired_row(arm, reference)
+    if options.difference or options.paired:
+        row |= difference_row(arm, reference)
+    return row
+
+
+def _analyses(cells: Sequence[Cell], options: Options) -> tuple[list[tuple[str, list[Row]]], list[str]]:
+    """Tables beside the main one, by name, and their notes."""
+    made: list[tuple[str, list[Row]]] = []
+    notes: list[str] = []
+    if options.across:
+        rows, notes = analyses.across_cells(cells)
+        made.append(("items across cells", rows))
+    if options.cochran:
+        made.append(("Cochran's Q over a cell's conditions", analyses.cochran_rows(cells)))
+        notes.append("Cochran's Q: chi-square approximation; does any condition differ?")
+    if options.power is not None:
+        made.append((f"power at {options.power} items", analyses.power_rows(cells, options.power)))
+        notes.append("power: exact, at the row's discordant shares; detectable: smallest difference with power 0.8")
+    if options.sequential:
+        made.append(("stopping early", analyses.sequential_rows(cells)))
+        notes.append("e: wealth of a test martingale on the discordant items; anytime_p: valid however often one looks")
+    return made, notes
+
+
+def _records(
+    cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Sequence[tuple[str, list[Row]]], options: Options,
+    fmt: str,
+) -> str:  # fmt: skip
     names = _model_names(cells)
+    marks = _record_marks(cells)
     records = []
-    for cell in cells:
+    for cell, own in zip(cells, rows, strict=True):
         where = {**cell.facts, "model": names[id(cell)]} if len(cells) > 1 else {}
-        for arm, row in zip(cell.arms, _rows(cell, options), strict=True):
-            times = {"times": latency_rows(arm, cell.reference)} if options.latency else {}
+        for arm, row in zip(cell.arms, own, strict=True):
+            times = {"times": latency_rows(arm, cell.reference_of(arm))} if options.latency else {}
             roles = {"by_role": agent_rows(arm)} if options.agents else {}
-            records.append(where | {"condition": arm.condition} | row | times | roles)
+            records.append(where | {"condition": arm.label} | row | times | roles | marks.get(id(arm), {}))
+    records += [{"analysis": name, **row} for name, made in extra for row in made]
     return render_records(records, fmt)
 
 
-def _tables(cells: Sequence[Cell], options: Options, fmt: str) -> str:
+def _record_marks(cells: Sequence[Cell]) -> dict[int, Row]:
+    """Keys that the records get only where a run is not whole: how it ended, and which part of the task it took."""
+    arms = [arm for cell in cells for arm in cell.arms]
+    marks: dict[int, Row] = {id(arm): {} for arm in arms}
+    if not all(arm.complete for arm in arms):
+        for arm in arms:
+            marks[id(arm)]["status"] = arm.log.status
+    if any(guards.part_of_task(arm) for arm in arms):
+        for arm in arms:
+            part = guards.part_of_task(arm)
+            marks[id(arm)]["of_items"] = part[2] if part else len(arm.items)
+    return marks
+
+
+def _tables(
+    cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Sequence[tuple[str, list[Row]]], options: Options,
+    fmt: str,
+) -> str:  # fmt: skip
     names = _model_names(cells)
     tables = []
-    for cell in cells:
+    for cell, own in zip(cells, rows, strict=True):
         title = describe(cell, names[id(cell)])
-        tables.append(Table(title, _mark(cell, [[row] for row in _rows(cell, options)])))
+        tables.append(Table(title, _mark(cell, [[row] for row in own])))
         if options.latency:
-            times = _mark(cell, [latency_rows(arm, cell.reference) for arm in cell.arms])
+            times = _mark(cell, [latency_rows(arm, cell.reference_of(arm)) for arm in cell.arms])
             tables.append(Table(f"{title}: times in ms, speed-up over the reference", times))
         if options.agents:
             tables.append(Table(f"{title}: accuracy by role", _mark(cell, [agent_rows(arm) for arm in cell.arms])))
-    return render_tables([table for table in tables if table.rows], fmt)
+    tables += [Table(name, made) for name, made in extra]
+    text = render_tables([table for table in tables if table.rows], fmt)
+    parts = [f"{PART} {note}" for note in guards.limit_notes([arm for cell in cells for arm in cell.arms])]
+    return f"{text}\n\n{footnotes(parts, fmt)}" if parts else text
 
 
 def _mark(cell: Cell, rows: Sequence[Sequence[Row]]) -> list[Row]:
-    """Each arm's rows under its condition, which also says so when the run did not complete."""
+    """Each arm's rows under its condition, which also says when the run did not complete or took a part of the task."""
     return [{"condition": _marked(arm)} | row for arm, own in zip(cell.arms, rows, strict=True) for row in own]
 
 
 def _marked(arm: Arm) -> str:
-    return arm.condition if arm.log.status == "complete" else f"{arm.condition} ({arm.log.status})"
+    label = arm.label if arm.complete else f"{arm.label} ({arm.log.status})"
+    return f"{label} {PART}" if guards.part_of_task(arm) else label
 
 
 def _model_names(cells: Sequence[Cell]) -> dict[int, str]:

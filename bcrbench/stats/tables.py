@@ -17,10 +17,11 @@ FORMATS = ("table", "md", "csv", "json", "latex")
 _STYLES = {"table": "simple", "md": "pipe", "latex": "latex_booktabs"}
 _PERCENTS = {
     "accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high", "budget", "gap_share",
-    "paper_gap_share",
+    "paper_gap_share", "paired_se", "b_share", "c_share", "detectable",
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
-_TEXTS = {"condition", "role", "time"}
+_TEXTS = {"condition", "role", "time", "against"}
+_PS = {"p", "mid_p", "p_holm", "p_bonferroni", "z_p", "wilcoxon_p", "anytime_p"}
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "|<[`*"})  # what would end a cell or begin something else
 
 
@@ -67,23 +68,40 @@ def _flatten(row: Row) -> Row:
 
 def render_tables(tables: Sequence[Table], fmt: str) -> str:
     """Tables for a reader: percents with one decimal, p with three; titled when there are several."""
-    parts = [f"{_title(table.title, fmt)}{_grid(table.rows, fmt)}" for table in tables if len(tables) > 1]
+    parts = [f"{heading(table.title, fmt)}{_grid(table.rows, fmt)}" for table in tables if len(tables) > 1]
     return "\n\n".join(parts or [_grid(table.rows, fmt) for table in tables])
 
 
-def _title(title: str, fmt: str) -> str:
+def heading(title: str, fmt: str) -> str:
+    """A table's title above it; a comment in LaTeX."""
     title = inert(title)
-    return {"table": f"{title}\n", "md": f"**{title.translate(_MARKDOWN)}**\n\n", "latex": f"% {title}\n"}[fmt]
+    return {"table": f"{title}\n", "md": f"**{escape(title, fmt)}**\n\n", "latex": f"% {title}\n"}[fmt]
 
 
-def _grid(rows: Sequence[Row], fmt: str) -> str:
+def escape(text: str, fmt: str) -> str:
+    """Text that cannot end a Markdown cell or begin something else; `grid` escapes LaTeX itself."""
+    return text.translate(_MARKDOWN) if fmt == "md" else text
+
+
+def footnotes(notes: Sequence[str], fmt: str) -> str:
+    """Notes below a table, one a line: a list in Markdown, comments in LaTeX."""
+    begin = {"table": "", "md": "- ", "latex": "% "}[fmt]
+    return "\n".join(f"{begin}{escape(inert(note), fmt)}" for note in notes)
+
+
+def grid(heads: Sequence[str], body: Sequence[Sequence[str]], sides: Sequence[str], fmt: str) -> str:
+    """Cells under headings, each column `left` or `right`."""
     import tabulate
 
     tabulate.MIN_PADDING = 0  # else headers grow by two, and the table no longer fits a usual terminal
+    heads = [escape(inert(head), fmt) for head in heads]
+    return tabulate.tabulate(body, headers=heads, tablefmt=_STYLES[fmt], colalign=sides, disable_numparse=True)
+
+
+def _grid(rows: Sequence[Row], fmt: str) -> str:
     columns = list(rows[0]) if rows else []
     body = [[_cell(name, row[name], fmt) for name in columns] for row in rows]
-    sides = ["left" if name in _TEXTS else "right" for name in columns]
-    return tabulate.tabulate(body, headers=columns, tablefmt=_STYLES[fmt], colalign=sides, disable_numparse=True)
+    return grid(columns, body, ["left" if name in _TEXTS else "right" for name in columns], fmt)
 
 
 def _cell(name: str, value: Any, fmt: str) -> str:
@@ -91,8 +109,7 @@ def _cell(name: str, value: Any, fmt: str) -> str:
         return "-"
     if isinstance(value, int | float):
         return _form(name)(value)
-    text = inert(str(value))
-    return text.translate(_MARKDOWN) if fmt == "md" else text
+    return escape(inert(str(value)), fmt)
 
 
 def _form(name: str) -> Callable[[float], str]:
@@ -100,9 +117,9 @@ def _form(name: str) -> Callable[[float], str]:
         return lambda value: f"{100 * value:.1f}"
     if name in _ERRORS:
         return lambda value: f"{value:.4f}"
-    if name in ("t", "paper_p"):
+    if name in ("t", "paper_p", "z", "q", "power"):
         return lambda value: f"{value:.2f}"
-    if name == "p":
+    if name in _PS:
         return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
     if name.endswith(("ratios", "means")):
         return lambda value: f"{value:.2f}x"

@@ -6,16 +6,15 @@ less attention's, its share is that of the error without repair, and p is the tw
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
-from importlib.resources import files
 from statistics import fmean
 from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.runs.schema import ProbeRecord
+from bcrbench.stats.paper_tables.printed import printed
 from bcrbench.stats.report import Options, Report, report
 from bcrbench.stats.summary import Row
 from bcrbench.stats.tables import Table, render_records, render_tables
@@ -31,7 +30,9 @@ def report_all(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "t
     probes = [log for log in logs if is_probe(log)]
     runs = [log for log in logs if not is_probe(log)]
     if paper and not probes:
-        raise UserError("--paper: no probe among the logs, expected one of `bcrbench repair --probe units`")
+        raise UserError(
+            "--paper: no probe among the logs, expected one of `bcrbench repair --probe units`, or --table N"
+        )
     if not probes:
         return report(runs, options, fmt)
     if not runs:
@@ -126,16 +127,21 @@ def paired_t(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, 
 
 
 def _paper() -> dict[str, Any]:
-    text = files("bcrbench.stats").joinpath("paper/table08.json").read_text(encoding="utf-8")
-    values: dict[str, Any] = json.loads(text)
-    return values
+    return printed("8")
 
 
 def _paper_cells(unit: int) -> Row:
-    printed = _paper()
-    found: Row = next((row for row in printed["rows"] if row["unit"] == unit), {})
-    names = ("attention", "coin", "gap", "gap_share", "won", "p")
-    return {**{f"paper_{name}": found.get(name) for name in names}, "paper_no_repair": printed["no_repair"]}
+    found: Row = _paper()["panels"]["8"].get(str(unit), {})
+    share, won = found.get("gap_share"), found.get("won")
+    return {
+        "paper_attention": found.get("attention"),
+        "paper_coin": found.get("random"),
+        "paper_gap": found.get("gap"),
+        "paper_gap_share": share / 100 if share is not None else None,
+        "paper_won": won[0] if won is not None else None,
+        "paper_p": found.get("p"),
+        "paper_no_repair": _paper()["no_repair"],
+    }
 
 
 def _shown(log: Log[Any], operator: str, paper: bool) -> list[Row]:

@@ -1,0 +1,44 @@
+"""What `bcrbench stats` prints: the comparison of logs, a table of the paper, or the check of the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bcrbench.errors import UserError
+from bcrbench.runs.log import ItemOutcome, Log
+from bcrbench.stats.paper_tables.report import paper_table
+from bcrbench.stats.report import Options, Report
+from bcrbench.stats.tables import render_records
+from bcrbench.stats.units import is_probe, report_all
+
+_ALSO_IN_TABLES = {"grader", "intersect"}
+_FLAGS = {"across": "items-across-cells"}
+
+
+def print_report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
+    """The comparison of runs, or a probe's table. Raises UserError for what must not be compared."""
+    return report_all(logs, options, fmt, paper)
+
+
+def print_table(number: str, logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
+    """A table of the paper. Raises UserError for an unknown one and for options that say nothing of it."""
+    for name, value in vars(options).items():
+        if value and name not in _ALSO_IN_TABLES:
+            raise UserError(
+                f"--{_FLAGS.get(name, name)}: has no meaning with --table {number}, expected neither or one"
+            )
+    runs = [log for log in logs if not is_probe(log)]
+    probes = [log for log in logs if is_probe(log)]
+    text, notes = paper_table(number.lstrip("0"), runs, probes, fmt, paper, options.grader, options.intersect)
+    return Report(text, notes)
+
+
+def check_paper(fmt: str) -> tuple[str, list[str]]:
+    """The paper's figures recomputed: a summary and those that do not recompute; as records, all of them."""
+    from bcrbench.stats.paper_check import check, summary_lines
+
+    rows = check()
+    if fmt in ("csv", "json"):
+        return render_records([row._asdict() for row in rows], fmt), []
+    first, *rest = summary_lines(rows)
+    return "\n".join([first, *(f"  {line}" for line in rest)]), []
