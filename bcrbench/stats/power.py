@@ -19,7 +19,7 @@ def power(n: int, only_first: float, only_second: float, alpha: float = ALPHA) -
     discordant = only_first + only_second
     if n <= 0 or min(only_first, only_second) < 0 or discordant > 1:
         raise ValueError(f"n={n}, rates {only_first} and {only_second}; expected n > 0 and rates of at most 1 together")
-    if discordant == 0:
+    if discordant * n < 1e-12:
         return 0.0
     import numpy as np
     from scipy.stats import binom

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from bcrbench.stats.intervals import newcombe, wilson
+from bcrbench.stats.intervals import newcombe, paired_error, wald, wilson
 
 PAPER = json.loads((Path(__file__).parents[1] / "data" / "paper_tests.json").read_text())["wilson"]
 cell = st.integers(0, 200)
@@ -59,3 +60,41 @@ def test_newcombe_holds_the_difference_and_turns_with_it(both: int, first: int, 
     assert (first - second) / n - 1e-12 <= high <= 1 + 1e-9
     turned = newcombe(both, second, first, neither)
     assert turned == pytest.approx((-high, -low), abs=1e-12)
+
+
+def test_published_example_of_newcombe_and_wald() -> None:
+    """Response to consolidation therapy, Cavo 2012, in Fagerland, Lydersen and Laake's book on contingency tables."""
+    assert newcombe(59, 6, 16, 80) == pytest.approx((-0.1186, -0.0046), abs=5e-5)
+    assert wald(6, 16, 161) == pytest.approx((-0.1184, -0.0058), abs=5e-5)
+
+
+def test_wald_on_table_2() -> None:
+    assert f"{100 * paired_error(23, 10, 300):.2f}" == "1.90"
+    assert wald(23, 10, 300) == pytest.approx((0.0061, 0.0805), abs=5e-5)
+
+
+@given(first=cell, second=cell, rest=cell, ddof=st.sampled_from([0, 1]))
+def test_the_paired_error_is_that_of_the_differences(first: int, second: int, rest: int, ddof: int) -> None:
+    n = first + second + rest
+    assume(n > 1)
+    differences = np.repeat([1, -1, 0], [first, second, rest])
+    assert paired_error(first, second, n, ddof) == pytest.approx(differences.std(ddof=ddof) / np.sqrt(n), abs=1e-12)
+    low, high = wald(first, second, n, ddof=ddof)
+    assert (low + high) / 2 == pytest.approx((first - second) / n)
+
+
+@pytest.mark.parametrize("wrong", [(-1, 0, 5), (3, 3, 5), (0, 0, 0)])
+def test_counts_that_do_not_fit_are_refused(wrong: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="expected counts"):
+        paired_error(*wrong)
+
+
+@pytest.mark.parametrize(("one", "two"), [(0.077, 0.033), (0.02, 0.005)])
+def test_newcombes_interval_covers(one: float, two: float) -> None:
+    """1500 draws of 300 items: at least 95 % less three standard errors of 0.56 points."""
+    both = 0.8
+    draws = np.random.default_rng(6).multinomial(300, [both, one, two, 1 - both - one - two], size=1500)
+    tables, counts = np.unique(draws, axis=0, return_counts=True)
+    bounds = [newcombe(*map(int, row)) for row in tables]
+    covered = sum(count for count, (low, high) in zip(counts, bounds, strict=True) if low <= one - two <= high)
+    assert covered / 1500 > 0.95 - 0.017

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
-from bcrbench.stats.paired import Split, mcnemar, smallest_significant, split
+from bcrbench.stats.paired import Split, attained_size, mcnemar, mcnemar_midp, pool, smallest_significant, split
 
 PAPER = json.loads((Path(__file__).parents[1] / "data" / "paper_tests.json").read_text())["mcnemar"]
 counts = st.integers(0, 700)
@@ -67,3 +67,35 @@ def test_the_smallest_significant_split_is_at_the_edge(n: int, alpha: float) -> 
 @pytest.mark.parametrize(("n", "edge"), [(33, (23, 10)), (54, (35, 19)), (10, (9, 1)), (6, (6, 0)), (5, None)])
 def test_edges_named_in_the_specification(n: int, edge: tuple[int, int] | None) -> None:
     assert smallest_significant(n) == edge
+
+
+@given(b=counts, c=counts)
+def test_mid_p_counts_half_of_what_is_as_likely_as_observed(b: int, c: int) -> None:
+    n = b + c
+    less = 2 * binom.cdf(min(b, c) - 1, n, 0.5)
+    observed = binom.pmf(min(b, c), n, 0.5) * (1 if b == c else 2)
+    assert mcnemar_midp(b, c) == pytest.approx(less + observed / 2, abs=1e-12)
+    assert mcnemar_midp(b, c) <= mcnemar(b, c) and mcnemar_midp(b, c) == mcnemar_midp(c, b)
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "exact", "midp"),
+    [(1, 7, "0.0703", "0.0391"), (6, 16, "0.0525", "0.0347")],
+)
+def test_published_examples(b: int, c: int, exact: str, midp: str) -> None:
+    """Fagerland, Lydersen and Laake: airway hyper-responsiveness, and response to consolidation therapy."""
+    assert (f"{mcnemar(b, c):.4f}", f"{mcnemar_midp(b, c):.4f}") == (exact, midp)
+
+
+@pytest.mark.parametrize(("n", "size"), [(33, "0.035"), (54, "0.040"), (10, "0.021"), (5, "0.000")])
+def test_the_size_that_the_exact_test_attains(n: int, size: str) -> None:
+    found = attained_size(n)
+    assert f"{found:.3f}" == size
+    rejected = sum(binom.pmf(b, n, 0.5) for b in range(n + 1) if mcnemar(b, n - b) < 0.05)
+    assert found == pytest.approx(rejected, abs=1e-12)
+
+
+@given(cells=st.lists(st.builds(Split, counts, counts), max_size=5))
+def test_pooled_splits_are_sums(cells: list[Split]) -> None:
+    assert pool(cells).discordant == sum(cell.discordant for cell in cells)
+    assert pool(cells).b == sum(cell.b for cell in cells)

@@ -73,7 +73,7 @@ def test_what_is_printed_is_what_the_source_says(k: int) -> None:
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
 def test_the_independent_computation_gives_the_same_numbers(recipe: str) -> None:
-    """The source's own recomputation, made without this library: each of its numbers is among ours, in order where both are whole."""
+    """The source's recomputation, made without this library: its numbers are among ours, in order if as many."""
     for figure, row in zip(FIGURES, SOURCE, strict=True):
         theirs = numbers(row["computed"])
         if figure.recipe != recipe or recipe in NO_NUMBERS or row["agrees"] == "unrounded":
