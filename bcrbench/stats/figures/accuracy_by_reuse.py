@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
-from bcrbench.stats.figures.base import Chart, Figure, NoData, chosen, counted, filled, policy, reuse_rate
+from bcrbench.stats.figures.base import Chart, Figure, NoData, accuracy_of, chosen, counted, graded, policy, reuse_rate
 from bcrbench.stats.figures.style import INK, legend, look, named
 from bcrbench.stats.intervals import wilson
 from bcrbench.stats.reuse_line import ReuseLine, line_through
@@ -21,7 +21,7 @@ MOST = 12
 
 def make(cell: Cell) -> Chart:
     """Chart every arm with calls. Raises NoData where no two arms differ in their reuse rate."""
-    arms = [arm for arm in filled(cell) if reuse_rate(arm) is not None]
+    arms = [arm for arm in graded(cell) if reuse_rate(arm) is not None]
     if len({reuse_rate(arm) for arm in arms}) < 2:
         raise NoData("no two conditions of this cell differ in their reuse rate")
     line, ends = eq3(arms)
@@ -44,19 +44,15 @@ def eq3(arms: Sequence[Arm]) -> tuple[ReuseLine | None, str]:
     if dense is None or not reusing:
         return None, ""
     most = max(reusing, key=lambda arm: reuse_rate(arm) or 0.0)
-    line = line_through(_accuracy(dense), _accuracy(most), reuse_rate(most) or 0.0)
-    return line, f"{dense.condition} and {named(most.condition)}"
-
-
-def _accuracy(arm: Arm) -> float:
-    return sum(arm.solved) / len(arm.items)
+    line = line_through(accuracy_of(dense), accuracy_of(most), reuse_rate(most) or 0.0)
+    return line, f"{dense.label} and {named(most.label)}"
 
 
 def _row(arm: Arm, line: ReuseLine | None) -> Row:
-    accuracy, rate = _accuracy(arm), reuse_rate(arm) or 0.0
+    accuracy, rate = accuracy_of(arm), reuse_rate(arm) or 0.0
     low, high = wilson(sum(arm.solved), len(arm.items))
     return {
-        "condition": arm.condition,
+        "condition": arm.label,
         "n": len(arm.items),
         "reuse_rate": rate,
         "accuracy": accuracy,
@@ -77,7 +73,7 @@ def _draw(canvas: Canvas, arms: Sequence[Arm], rows: Sequence[Row], line: ReuseL
         sides = [[accuracy - 100 * row["ci_low"]], [100 * row["ci_high"] - accuracy]]
         style: dict[str, Any] = look(place) | {"linestyle": "none"}
         axes.errorbar(
-            [row["reuse_rate"]], [accuracy], yerr=sides, capsize=2, elinewidth=0.8, **style, label=named(arm.condition)
+            [row["reuse_rate"]], [accuracy], yerr=sides, capsize=2, elinewidth=0.8, **style, label=named(arm.label)
         )
     axes.set_xlim(-0.03, 1.03)
     axes.set_xlabel("reuse rate (share of calls)")

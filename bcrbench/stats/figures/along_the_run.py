@@ -31,7 +31,7 @@ def item_rows(arm: Arm) -> list[Row]:
         start = max(0, k + 1 - WINDOW)
         asked = sum(calls[start : k + 1])
         rows.append({
-            "condition": arm.condition,
+            "condition": arm.label,
             "item": item.index + 1,
             "reused": reused[k],
             "calls": calls[k],
@@ -54,13 +54,13 @@ def make(cell: Cell) -> Chart:
         raise NoData("no call went through a gate, so there is no pool")
     if max(len(arm.items) for arm in arms) < 2:
         raise NoData("a single item")
-    courses = {arm.condition: item_rows(arm) for arm in arms}
+    courses = {arm.label: item_rows(arm) for arm in arms}
     shown, notes = chosen(arms)
 
     def draw(canvas: Canvas) -> None:
         _draw(canvas, shown, courses)
 
-    rows = [row for arm in arms for row in courses[arm.condition]]
+    rows = [row for arm in arms for row in courses[arm.label]]
     title = f"Reuse rate (last {WINDOW} items) and pool size along the run, {counted(arms)}"
     return Chart(title, rows, draw, height=4.4 + 0.2 * len(shown), notes=notes)
 
@@ -68,12 +68,12 @@ def make(cell: Cell) -> Chart:
 def _draw(canvas: Canvas, arms: Sequence[Arm], courses: dict[str, list[Row]]) -> None:
     upper, lower = canvas.subplots(2, 1, sharex=True)
     for place, arm in enumerate(arms):
-        rows = courses[arm.condition]
+        rows = courses[arm.label]
         style = look(place) | {"marker": None}
         at = [row["item"] for row in rows]
-        upper.plot(at, [row["reuse_rate"] for row in rows], **style, label=named(arm.condition))
+        upper.plot(at, [row["reuse_rate"] for row in rows], **style, label=named(arm.label))
         lower.plot(at, [row["anchors_mean"] for row in rows], **style)
-    upper.set_ylim(0, 1)
+    upper.set_ylim(-0.03, 1.03)
     upper.set_ylabel("reuse rate (share of calls)")
     lower.set_ylim(bottom=0)
     lower.set_ylabel("anchors a segment (mean)")

@@ -47,8 +47,8 @@ def reference_of(cell: Cell) -> Arm:
     """The cell's reference. Raises NoData where it has none, or nothing beside it."""
     if cell.reference is None:
         raise NoData("no reference condition (such as dense) in this cell")
-    if not cell.reference.items:
-        raise NoData("the reference's log holds no item")
+    if cell.reference.accuracy is None:
+        raise NoData("the reference has no accuracy: no items, or ungraded ones")
     return cell.reference
 
 
@@ -58,6 +58,21 @@ def filled(cell: Cell) -> list[Arm]:
     if not arms:
         raise NoData("no log with items")
     return arms
+
+
+def graded(cell: Cell) -> list[Arm]:
+    """The cell's arms with an accuracy. Raises NoData when none has one."""
+    arms = [arm for arm in filled(cell) if arm.accuracy is not None]
+    if not arms:
+        raise NoData("no log whose items are all graded")
+    return arms
+
+
+def accuracy_of(arm: Arm) -> float:
+    """The accuracy of an arm that has one. Raises ValueError for any other."""
+    if arm.accuracy is None:
+        raise ValueError(f"{arm.path}: no accuracy, expected items that are all graded")
+    return arm.accuracy
 
 
 def reuse_rate(arm: Arm) -> float | None:

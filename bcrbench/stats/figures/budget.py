@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
-from bcrbench.stats.figures.base import MOST, Chart, Figure, NoData, counted, filled, policy
+from bcrbench.stats.figures.base import MOST, Chart, Figure, NoData, accuracy_of, counted, graded, policy
 from bcrbench.stats.figures.style import INK, legend, look, named
 from bcrbench.stats.seeds import over_seeds
 from bcrbench.stats.summary import Row
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-Sweep = dict[float, dict[int, float]]  # accuracy by budget and seed
+Sweep = dict[float, dict[str, float]]  # accuracy by budget and seed
 
 
 def make(cell: Cell) -> Chart:
     """Chart each family of repairs. Raises NoData where no family has two budgets."""
-    arms = filled(cell)
+    arms = graded(cell)
     families = {name: sweep for name, sweep in sweeps(arms).items() if len(sweep) > 1}
     if not families:
         raise NoData("no repair was run at two budgets or more")
     rows = [row for name, sweep in families.items() for row in _rows(name, sweep)]
     ends = [arm for arm in arms if arm.condition == "dense" or policy(arm) == "kvcomm"]
-    rows += [{"family": arm.condition, "rho": None, "seed": None, "accuracy": _accuracy(arm)} for arm in ends]
+    rows += [{"family": arm.label, "rho": None, "seed": None, "accuracy": accuracy_of(arm)} for arm in ends]
     shown = dict(list(families.items())[:MOST])
     left = len(families) - len(shown)
     notes = [f"{left} of {len(families)} families are not drawn; the data hold all"] if left else []
@@ -53,8 +53,8 @@ def sweeps(arms: Sequence[Arm]) -> dict[str, Sweep]:
         facts = arm.run.effective
         rho = facts.get("rho")
         if isinstance(rho, (int, float)) and not isinstance(rho, bool) and not facts.get("match"):
-            seed = facts.get("seed")
-            found[_family(arm)][float(rho)][seed if isinstance(seed, int) else 0] = _accuracy(arm)
+            seed = " ".join(str(one) for one in (facts.get("seed"), arm.seed) if one is not None)
+            found[_family(arm)][float(rho)][seed] = accuracy_of(arm)
     return found
 
 
@@ -63,10 +63,6 @@ def _family(arm: Arm) -> str:
     name, _, tail = arm.condition.partition(":")
     kept = [part for part in tail.split(",") if part and not part.startswith(("rho=", "seed="))]
     return name + (":" + ",".join(kept) if kept else "")
-
-
-def _accuracy(arm: Arm) -> float:
-    return sum(arm.solved) / len(arm.items)
 
 
 def _rows(name: str, sweep: Sweep) -> list[Row]:
@@ -98,7 +94,7 @@ def _draw_family(axes: Axes, name: str, sweep: Sweep, place: int) -> None:
 
 def _ends(axes: Axes, ends: Sequence[Arm]) -> None:
     for arm, line in zip(ends, ("-", ":", "--", "-.")):
-        axes.axhline(100 * _accuracy(arm), color=INK, linewidth=0.9, linestyle=line, label=named(arm.condition))
+        axes.axhline(100 * accuracy_of(arm), color=INK, linewidth=0.9, linestyle=line, label=named(arm.label))
 
 
 FIGURE = Figure(

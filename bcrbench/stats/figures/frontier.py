@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
-from bcrbench.stats.figures.base import Chart, Figure, NoData, chosen, counted, filled
+from bcrbench.stats.figures.base import Chart, Figure, NoData, chosen, counted, graded
 from bcrbench.stats.figures.style import FAINT, legend, look, named
 from bcrbench.stats.intervals import wilson
 from bcrbench.stats.summary import Row
@@ -23,7 +23,7 @@ TIMES = {"ttft_ms": "time to first token (ms, median by call)", "e2e_ms": "whole
 
 def make(cell: Cell) -> Chart:
     """Chart every arm with calls. Raises NoData for fewer than two."""
-    arms = [arm for arm in filled(cell) if any(item.calls for item in arm.items)]
+    arms = [arm for arm in graded(cell) if any(_times(arm))]
     if len(arms) < 2:
         raise NoData("fewer than two conditions with calls in this cell")
     rows = [_row(arm) for arm in arms]
@@ -50,16 +50,20 @@ def frontier(points: Sequence[tuple[float, float]]) -> set[int]:
     }
 
 
+def _times(arm: Arm) -> list[float]:
+    return [call.ttft_ms for item in arm.items for call in item.calls if not call.warm_up]
+
+
 def _row(arm: Arm) -> Row:
     k, n = sum(arm.solved), len(arm.items)
     low, high = wilson(k, n)
     return {
-        "condition": arm.condition,
+        "condition": arm.label,
         "n": n,
         "accuracy": k / n,
         "ci_low": low,
         "ci_high": high,
-        "ttft_ms": median(call.ttft_ms for item in arm.items for call in item.calls),
+        "ttft_ms": median(_times(arm)),
         "e2e_ms": 1000 * median(item.wall_s for item in arm.items),
     }
 
@@ -68,7 +72,7 @@ def _panel(axes: Axes, name: str, label: str, rows: Sequence[Row], shown: Sequen
     edge = sorted((row[name], 100 * row["accuracy"]) for row in rows if row[f"frontier_{name}"])
     times, accuracies = zip(*edge)
     axes.plot(times, accuracies, color=FAINT, linewidth=1, drawstyle="steps-post", label="frontier")
-    drawn = {arm.condition: look(place) | {"linestyle": "none"} for place, arm in enumerate(shown)}
+    drawn = {arm.label: look(place) | {"linestyle": "none"} for place, arm in enumerate(shown)}
     for row in rows:
         if row["condition"] in drawn:
             style: dict[str, Any] = drawn[row["condition"]]

@@ -13,7 +13,7 @@ import msgspec
 
 from bcrbench.runs.lines import read_lines
 from bcrbench.runs.log import CallOutcome, ItemOutcome, Log, RowCounts, arrange
-from bcrbench.runs.schema import EndRecord, GradeRecord, ProbeRecord, RunRecord, Stages
+from bcrbench.runs.schema import EndRecord, GradeRecord, ProbeRecord, RunRecord, Stages, Twin
 
 if TYPE_CHECKING:
     from bcrbench.stats.arms import Arm
@@ -38,6 +38,7 @@ class FigureCall(CallOutcome, kw_only=True, gc=False):
     agent: str
     rows: FigureRows
     ms: Stages
+    twin: Twin | None = None
     gate: list[GateFacts] = []
 
 

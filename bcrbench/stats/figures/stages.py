@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, quantiles
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from bcrbench.runs.schema import Stages
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.figures.base import Chart, Figure, NoData, chosen
@@ -25,7 +26,19 @@ SHADES = dict(zip(FIRST, (*COLOURS, FAINT)))
 MOST = 5  # conditions; each is a panel
 BINS = 4
 
+TWINS = "dense twins"  # full prefills beside reused calls, in runs that compare times
+
 Where = tuple[str, str, str]  # cell's items, item id, agent
+
+
+class _Timed(NamedTuple):
+    """One serving of a call."""
+
+    condition: str
+    length: int
+    reused: bool
+    ms: Stages
+    ttft_ms: float
 
 
 def make(cells: Sequence[Cell]) -> Chart:
@@ -37,7 +50,7 @@ def make(cells: Sequence[Cell]) -> Chart:
     edges = bins(sorted(lengths.values()))
     rows = _rows(arms, lengths, edges)
     kept, notes = chosen(_first_of_each(arms), MOST)
-    names = [arm.condition for arm in kept]
+    names = [arm.label for arm in kept] + [TWINS] * any(row["condition"] == TWINS for row in rows)
     calls = sum(row["calls"] for row in rows)
 
     def draw(canvas: Canvas) -> None:
@@ -48,7 +61,7 @@ def make(cells: Sequence[Cell]) -> Chart:
 
 
 def _first_of_each(arms: Sequence[Arm]) -> list[Arm]:
-    return list({arm.condition: arm for arm in reversed(arms)}.values())[::-1]
+    return list({arm.label: arm for arm in reversed(arms)}.values())[::-1]
 
 
 def _where(arm: Arm, item: str, call: FigureCall) -> Where:
@@ -76,23 +89,37 @@ def bins(lengths: Sequence[int]) -> list[int]:
 
 
 def _rows(arms: Sequence[Arm], lengths: dict[Where, int], edges: list[int]) -> list[Row]:
-    groups: dict[tuple[str, int], list[tuple[int, FigureCall]]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[_Timed]] = defaultdict(list)
     for arm in arms:
-        for item in figure_items(arm):
-            for call in item.calls:
-                length = lengths.get(_where(arm, item.id, call))
-                if length is not None:
-                    groups[arm.condition, bisect_right(edges, length) - 1].append((length, call))
-    order = {name: place for place, name in enumerate(dict.fromkeys(arm.condition for arm in arms))}
-    return [_row(name, groups[name, k]) for name, k in sorted(groups, key=lambda key: (order[key[0]], key[1]))]
+        for timed in _timed(arm, lengths):
+            groups[timed.condition, bisect_right(edges, timed.length) - 1].append(timed)
+    order = {name: place for place, name in enumerate([*dict.fromkeys(arm.label for arm in arms), TWINS])}
+    return [_row(groups[key]) for key in sorted(groups, key=lambda key: (order[key[0]], key[1]))]
 
 
-def _row(condition: str, calls: list[tuple[int, FigureCall]]) -> Row:
-    lengths = [length for length, _ in calls]
-    means = {f"{stage}_ms": fmean(getattr(call.ms, stage) for _, call in calls) for stage in (*FIRST, *LATER)}
-    shared = {"condition": condition, "rows_low": min(lengths), "rows_high": max(lengths), "calls": len(calls)}
-    reused = sum(call.served == "reuse" for _, call in calls)
-    return {**shared, "reused": reused, **means, "ttft_ms": fmean(call.ttft_ms for _, call in calls)}
+def _timed(arm: Arm, lengths: dict[Where, int]) -> Iterator[_Timed]:
+    """The arm's calls of known length, their dense twins too; what warmed up is left out."""
+    for item in figure_items(arm):
+        for call in item.calls:
+            length = lengths.get(_where(arm, item.id, call))
+            if length is None or call.warm_up:
+                continue
+            yield _Timed(arm.label, length, call.served == "reuse", call.ms, call.ttft_ms)
+            if call.twin:
+                yield _Timed(TWINS, length, False, call.twin.ms, call.twin.ttft_ms)
+
+
+def _row(calls: Sequence[_Timed]) -> Row:
+    lengths = [call.length for call in calls]
+    return {
+        "condition": calls[0].condition,
+        "rows_low": min(lengths),
+        "rows_high": max(lengths),
+        "calls": len(calls),
+        "reused": sum(call.reused for call in calls),
+        **{f"{stage}_ms": fmean(getattr(call.ms, stage) for call in calls) for stage in (*FIRST, *LATER)},
+        "ttft_ms": fmean(call.ttft_ms for call in calls),
+    }
 
 
 def _draw(canvas: Canvas, names: Sequence[str], rows: Sequence[Row]) -> None:

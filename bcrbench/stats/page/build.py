@@ -31,7 +31,7 @@ class CellView:
     """A cell as the template shows it."""
 
     name: str
-    title: str
+    shared: str  # what its conditions have in common, in words
     tables: headline.Tables
     provenance: Provenance
 
@@ -90,9 +90,8 @@ def _packaged(name: str) -> str:
 
 
 def _view(cell: Cell) -> CellView:
-    shared = ", ".join(f"{key} {_flat(value)}" for key, value in cell.facts.items() if key not in ("model", "task"))
-    title = f"{cell_name(cell)} ({shared})"
-    return CellView(cell_name(cell), title, headline.tables(cell), provenance([arm.log for arm in cell.arms]))
+    shared = ", ".join(f"{key.replace('_', ' ')} {_flat(value)}" for key, value in cell.facts.items())
+    return CellView(cell_name(cell), shared, headline.tables(cell), provenance(cell.arms))
 
 
 def _flat(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.page.drawn import Drawn, Scale, drawn, scale
-from bcrbench.stats.summary import Row, difference_row, main_row
+from bcrbench.stats.summary import Row, difference_row, main_row, paired_with
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Tables:
 
 def tables(cell: Cell) -> Tables:
     """Both tables of a cell; the second is empty without a reference."""
-    rows = {arm.condition: main_row(arm, cell.reference) for arm in cell.arms}
+    rows = {arm.label: main_row(arm, cell.reference) for arm in cell.arms}
     bounds = [100 * row[key] for row in rows.values() for key in ("ci_low", "ci_high") if row[key] is not None]
     on = scale(bounds) if bounds else None
-    anchor = rows[cell.reference.condition]["accuracy"] if cell.reference else None
-    accuracies = [_accuracy(arm, rows[arm.condition], on, anchor) for arm in cell.arms]
-    others = [arm for arm in cell.arms if cell.reference is not None and arm is not cell.reference and arm.items]
-    found = {arm.condition: difference_row(arm, cell.reference) for arm in others}
+    anchor = rows[cell.reference.label]["accuracy"] if cell.reference else None
+    accuracies = [_accuracy(arm, rows[arm.label], on, anchor) for arm in cell.arms]
+    others = [arm for arm in cell.arms if paired_with(cell.reference, arm) and arm.items]
+    found = {arm.label: difference_row(arm, cell.reference) for arm in others}
     ends = [100 * row[key] for row in found.values() for key in ("diff_low", "diff_high")]
     across = scale([*ends, 0.0]) if ends else None
-    pairs = [_pair(arm, rows[arm.condition], found[arm.condition], across) for arm in others]
-    return Tables(accuracies, on, pairs, across, cell.reference.condition if cell.reference else None)
+    pairs = [_pair(arm, rows[arm.label], found[arm.label], across) for arm in others]
+    return Tables(accuracies, on, pairs, across, cell.reference.label if cell.reference else None)
 
 
 def _accuracy(arm: Arm, row: Row, on: Scale | None, anchor: float | None) -> Line:
@@ -53,7 +53,7 @@ def _accuracy(arm: Arm, row: Row, on: Scale | None, anchor: float | None) -> Lin
         low, high, at = (100 * row[key] for key in ("ci_low", "ci_high", "accuracy"))
         interval = drawn(on, low, high, at, None if anchor is None else 100 * anchor)
     cells = {
-        "solved": f"{row['correct']}/{row['n']}",
+        "solved": "ungraded" if row["correct"] is None else f"{row['correct']}/{row['n']}",
         "accuracy": percent(row["accuracy"]),
         "range": _range(row["ci_low"], row["ci_high"]),
         "reuse": percent(row["reuse_rate"]),
@@ -61,7 +61,7 @@ def _accuracy(arm: Arm, row: Row, on: Scale | None, anchor: float | None) -> Lin
         "ttft": number(row["ttft_ms"], ".1f"),
         "e2e": number(row["e2e_ms"], ".0f"),
     }
-    return Line(arm.condition, arm.log.status, cells, interval)
+    return Line(arm.label, arm.log.status, cells, interval)
 
 
 def _pair(arm: Arm, row: Row, difference: Row, on: Scale | None) -> Line:
@@ -73,7 +73,7 @@ def _pair(arm: Arm, row: Row, difference: Row, on: Scale | None) -> Line:
         "difference": signed(difference["difference"]),
         "range": f"{signed(difference['diff_low'])} to {signed(difference['diff_high'])}",
     }
-    return Line(arm.condition, arm.log.status, cells, interval)
+    return Line(arm.label, arm.log.status, cells, interval)
 
 
 def percent(share: float | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from bcrbench.runs.schema import Call, Gate, GradeRecord, ItemRecord
+from bcrbench.runs.schema import Call, Feedback, Gate, GradeRecord, ItemRecord, Twin
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.figures.collect import cell_name
@@ -29,6 +29,7 @@ ROWS = ("cached", "exact", "predicted", "selected", "recomputed", "transplanted"
 CALL = (
     "agent", "role", "served", "why", "prompt_tokens", "prompt_hash", "rows", "text", "tokens", "finish", "ms",
     "ttft_ms", "e2e_ms", "gate", "draft_ids", "spans", "skipped", "gold", "prediction", "outcome",
+    "feedback", "twin", "warm_up",
 )  # fmt: skip
 ITEM = ("text", "prediction", "gold", "wall_s", "calls", "grades")
 
@@ -142,7 +143,7 @@ def _ranks(shelf: Shelf, number: int) -> Iterator[tuple[bool, int, int]]:
 def _outline(shelf: Shelf, strings: Strings) -> dict[str, Any]:
     return {
         "name": shelf.name,
-        "conditions": [arm.condition for arm in shelf.arms],
+        "conditions": [arm.label for arm in shelf.arms],
         "status": [arm.log.status for arm in shelf.arms],
         "graders": [arm.grader for arm in shelf.arms],
         "reference": shelf.arms.index(shelf.reference) if shelf.reference else None,
@@ -167,8 +168,17 @@ def _call(call: Call, strings: Strings) -> list[Any]:
         [getattr(call.rows, name) for name in ROWS], put(call.text), len(call.ids), put(call.finish),
         [round(getattr(call.ms, name), 2) for name in STAGES], round(call.ttft_ms, 2), round(call.e2e_ms, 1),
         [_gate(gate, strings) for gate in call.gate], _some(call.draft_ids), _some(spans), put(call.skipped),
-        put(call.gold), put(call.prediction), put(call.outcome),
+        put(call.gold), put(call.prediction), put(call.outcome), _feedback(call.feedback, strings), _twin(call.twin),
+        call.warm_up,
     ]  # fmt: skip
+
+
+def _feedback(said: Feedback | None, strings: Strings) -> list[int] | None:
+    return None if said is None else [strings.put(said.tool), strings.put(said.outcome), strings.put(said.text)]
+
+
+def _twin(twin: Twin | None) -> list[float] | None:
+    return None if twin is None else [round(twin.ttft_ms, 2), round(twin.e2e_ms, 1)]
 
 
 def _gate(gate: Gate, strings: Strings) -> list[Any]:

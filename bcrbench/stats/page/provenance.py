@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from bcrbench.runs.log import ItemOutcome, Log
+from bcrbench.stats.arms import Arm
 
 _PARTS = (
     "task", "model", "tokenizer", "items", "prompts", "grader", "seeds", "effective", "code", "packages", "device",
@@ -34,15 +35,15 @@ class Provenance:
     runs: list[Run]
 
 
-def provenance(logs: list[Log[ItemOutcome]]) -> Provenance:
+def provenance(arms: Sequence[Arm]) -> Provenance:
     """The facts of some runs' first records."""
-    found = [dict(_facts(log)) for log in logs]
+    found = [dict(_facts(arm.log)) for arm in arms]
     shared = {name: value for name, value in found[0].items() if all(facts.get(name) == value for facts in found)}
-    if len(logs) == 1:
+    if len(arms) == 1:
         shared = {name: value for name, value in shared.items() if name not in (*_OWN, "status")}
     runs = [
-        Run(log.run.condition, log.path.name, {name: value for name, value in facts.items() if name not in shared})
-        for log, facts in zip(logs, found, strict=True)
+        Run(arm.label, arm.path.name, {name: value for name, value in facts.items() if name not in shared})
+        for arm, facts in zip(arms, found, strict=True)
     ]
     return Provenance(shared, runs)
 

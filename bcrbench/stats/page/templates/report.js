@@ -27,14 +27,14 @@
   }
 
   // Characters that move, hide or reorder text are named instead.
-  const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+  const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
   function visible(text) {
     const parts = [];
     let start = 0;
     for (const found of text.matchAll(ODD)) {
-      const code = found[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+      const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
       parts.push(text.slice(start, found.index), h("span", { class: "ctl" }, "U+" + code));
-      start = found.index + 1;
+      start = found.index + found[0].length;
     }
     parts.push(text.slice(start));
     return parts;
@@ -99,7 +99,7 @@
     });
   }
 
-  const MARK = { correct: ["\u2713", "good"], wrong: ["\u2717", "bad"] };
+  const MARK = { correct: ["\u2713", "good"], wrong: ["\u2717", "bad"], ungraded: ["?", "small"] };
   function outcome(text) {
     if (text === null) return h("span", { class: "small" }, "no outcome");
     const [sign, kind] = MARK[text] || ["!", "bad"];
@@ -127,17 +127,17 @@
     const rows = call.gate.map((values) => zip(data.fields.gate, values)).map((gate) => h("tr", {},
       h("th", { scope: "row" }, said(flat(str(gate.segment)))), h("td", {}, String(gate.rows)), h("td", {}, `${gate.available}/${gate.anchors}`),
       h("td", {}, `${bits(gate.entropy)} / ${bits(gate.limit)}`), h("td", {}, said(flat(str(gate.decision))), " (", said(flat(str(gate.why))), ")")));
-    return h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
+    return h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors fit / all", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, rows));
   }
   function stages(call) {
     const spent = data.fields.stages.map((name, k) => [name.replace("_", " "), call.ms[k]]).filter(([, value]) => value > 0);
     return h("p", { class: "small" }, `first token ${call.ttft_ms} ms, whole call ${call.e2e_ms} ms`,
-      spent.length ? `; ${spent.map(([name, value]) => `${name} ${value}`).join(", ")}` : "");
+      spent.length ? `; ${spent.map(([name, value]) => `${name} ${value}`).join(", ")}` : "",
+      call.twin ? `; its dense twin: first token ${call.twin[0]} ms, whole call ${call.twin[1]} ms` : "", call.warm_up ? "; a warm-up, its times are left out" : "");
   }
   function side(name, call, other, text) {
     if (!call) return h("div", { class: "side" }, h("h4", {}, said(name)), h("p", { class: "small" }, "no such call"));
-    const reused = str(call.served) === "reuse";
     const same = other && (other.prompt_hash === call.prompt_hash ? ", the same ids as the other" : ", not the other's ids");
     const drafts = call.draft_ids;
     return h("div", { class: "side" }, h("h4", {}, said(name)),
@@ -147,9 +147,9 @@
       call.skipped >= 0 ? h("p", { class: "small" }, "repair skipped: ", said(flat(str(call.skipped)))) : null,
       drafts ? h("p", { class: "small" }, `draft ids ${drafts.slice(1).join(", ")}${drafts[0] >= drafts.length ? ", ..." : ""}`) : null,
       stages(call), text,
+      call.feedback ? [h("p", { class: "small" }, "feedback by ", said(flat(str(call.feedback[0]))), ": ", said(flat(str(call.feedback[1])))), texts(str(call.feedback[2]), null)[0]] : null,
       call.gold >= 0 || call.prediction >= 0 || call.outcome >= 0
-        ? h("p", { class: "small" }, call.gold >= 0 ? ["own gold ", said(flat(str(call.gold))), "; "] : null, grade(str(call.prediction), str(call.outcome))) : null,
-      reused ? null : "");
+        ? h("p", { class: "small" }, call.gold >= 0 ? ["own gold ", said(flat(str(call.gold))), "; "] : null, grade(str(call.prediction), str(call.outcome))) : null);
   }
 
   const state = { cell: 0, one: 0, two: 0, filter: "all", search: "", item: null, shown: PAGE };
@@ -207,7 +207,9 @@
     const items = arms.map((arm) => (detail[arm] ? zip(data.fields.item, detail[arm]) : null));
     const gold = items.find((item) => item !== null);
     const finals = texts(...items.map((item) => (item ? str(item.text) : null)));
-    const parts = [h("p", {}, "gold answer ", gold ? said(flat(str(gold.gold))) : "-"),
+    const key = (kind, label) => [h("span", { class: `key ${kind}` }), ` ${label} `];
+    const parts = [h("p", { class: "small" }, "Strips are prompts by token position: ", key("all", "rows of the served cache,"), key("chosen", "repaired rows,"), key("last", "the last token.")),
+      h("p", {}, "gold answer ", gold ? said(flat(str(gold.gold))) : "-"),
       h("div", { class: "two" }, items.map((item, j) => h("div", { class: "side" }, h("h4", {}, said(names[j])),
         item ? [h("p", {}, grade(str(item.prediction), result(arms[j], k))), finals[j],
           item.grades.map(([name, version, prediction, found]) => h("p", { class: "small" }, "graded by ", said(flat(str(name))), ` v${version}: `, grade(str(prediction), str(found)))),
