@@ -339,7 +339,7 @@ def test_every_agents_template_has_its_segments_and_the_questions_own_prefix(rol
     tokenizer = byte_tokenizer()
     agents = build_graph("full", len(roles), assign_roles("cycle", roles, len(roles)), "Decision Maker")
     for agent in agents:
-        template = build_template(tokenizer, PROMPTS, agent, agents)
+        template = build_template(tokenizer, PROMPTS.with_tools([]), agent, agents)
         assert template.names == ["question", *(f"agent_{peer}" for peer in agent.hears)]
         assert template.texts[0].endswith(PROMPTS.question_prefix)
         assert all(text.strip() for text in template.texts)
