@@ -19,7 +19,7 @@ from bcrbench.stats.power import detectable, power, smallest_n
 from bcrbench.stats.sequential import follow
 from bcrbench.stats.summary import Row, paired_with
 
-CORRECTIONS = ("holm", "bonferroni")
+Placed = tuple[Cell | None, Row]  # a row and its cell; None for one over several
 
 
 def pairings(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Arm, Arm]]:
@@ -53,7 +53,7 @@ def adjusted(cells: Sequence[Cell], correction: str) -> tuple[dict[int, float], 
     return {int(key): p for key, p in made.items()}, said
 
 
-def across_cells(cells: Sequence[Cell]) -> tuple[list[Row], list[str]]:
+def across_cells(cells: Sequence[Cell]) -> tuple[list[Placed], list[str]]:
     """Conditions that ran the same items in several cells against the same reference: one net an item, tested.
 
     Raises UserError when no condition did.
@@ -64,7 +64,7 @@ def across_cells(cells: Sequence[Cell]) -> tuple[list[Row], list[str]]:
     groups = {key: pairs for key, pairs in repeated.items() if len(pairs) > 1}
     if not groups:
         raise UserError("--items-across-cells: no condition ran the same items in two cells, expected at least one")
-    rows = [_across(label, against, pairs) for (label, against, _), pairs in groups.items()]
+    rows: list[Placed] = [(None, _across(label, against, pairs)) for (label, against, _), pairs in groups.items()]
     said = (
         "items across cells: net is how many more items the row solves, summed over cells; p is the exact sign-flip "
         "permutation of per-item nets, z Durkalski's, Wilcoxon's p asymptotic with zeros dropped; pooled b and c are a "
@@ -91,22 +91,23 @@ def _across(label: str, against: str, pairs: Sequence[tuple[Arm, Arm]]) -> Row:
     }
 
 
-def cochran_rows(cells: Sequence[Cell]) -> list[Row]:
+def cochran_rows(cells: Sequence[Cell]) -> list[Placed]:
     """Cochran's Q over each cell's conditions that ran the same items and are graded."""
-    rows = []
+    rows: list[Placed] = []
     for cell in cells:
         first = cell.reference or cell.arms[0]
         alike = [arm for arm in cell.arms if arm.ids == first.ids and not arm.ungraded]
         if len(alike) < 2:
             continue
         found = cochran_q([arm.solved for arm in alike])
-        rows.append({"conditions": len(alike), "n": len(first.items), "q": found.q, "df": found.df, "p": found.p})
+        counted = {"conditions": len(alike), "n": len(first.items)}
+        rows.append((cell, {**counted, "q": found.q, "df": found.df, "p": found.p}))
     return rows
 
 
-def power_rows(cells: Sequence[Cell], planned: int) -> list[Row]:
+def power_rows(cells: Sequence[Cell], planned: int) -> list[Placed]:
     """What so many items would show, if the discordant shares were those of each row's split."""
-    return [_power(reference, arm, planned) for _, reference, arm in pairings(cells) if arm.items]
+    return [(cell, _power(reference, arm, planned)) for cell, reference, arm in pairings(cells) if arm.items]
 
 
 def _power(reference: Arm, arm: Arm, planned: int) -> Row:
@@ -125,9 +126,9 @@ def _power(reference: Arm, arm: Arm, planned: int) -> Row:
     }
 
 
-def sequential_rows(cells: Sequence[Cell]) -> list[Row]:
+def sequential_rows(cells: Sequence[Cell]) -> list[Placed]:
     """The test martingale along each row's items, in the run's order."""
-    return [_sequential(reference, arm) for _, reference, arm in pairings(cells)]
+    return [(cell, _sequential(reference, arm)) for cell, reference, arm in pairings(cells)]
 
 
 def _sequential(reference: Arm, arm: Arm) -> Row:

@@ -13,9 +13,9 @@ from bcrbench.runs.schema import RunRecord
 # Canonical strings leave defaults out; `effective` has them, but older and made-up logs may not.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {"rho": 0.2, "select": "draft", "op": "recompute", "over": "all", "seed": 0, "tau": 0.25, "cap": 64, "B": 64,
-     "tokens": "whole", "prompts": "matched", "frame": "released", "base": "header", "match": "cost"}
+     "tokens": "whole", "prompts": "matched", "frame": "released", "base": "header"}
 )  # fmt: skip
-_OWN = MappingProxyType({"cacheblend": {"select": "cacheblend"}})
+_OWN = MappingProxyType({"cacheblend": {"select": "cacheblend", "match": "cost"}})
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from bcrbench.stats.paired import split
 from bcrbench.stats.summary import Row, agent_rows, difference_row, latency_rows, main_row, paired_with
 from bcrbench.stats.tables import Table, footnotes, render_records, render_tables
 
+Extra = Sequence[tuple[str, Sequence[analyses.Placed]]]
 PART = "‡"  # marks a run of a part of its task's items
 
 
@@ -100,9 +101,9 @@ def _row(cell: Cell, arm: Arm, options: Options, ps: dict[int, float]) -> Row:
     return row
 
 
-def _analyses(cells: Sequence[Cell], options: Options) -> tuple[list[tuple[str, list[Row]]], list[str]]:
+def _analyses(cells: Sequence[Cell], options: Options) -> tuple[Extra, list[str]]:
     """Tables beside the main one, by name, and their notes."""
-    made: list[tuple[str, list[Row]]] = []
+    made: list[tuple[str, list[analyses.Placed]]] = []
     notes: list[str] = []
     if options.across:
         rows, notes = analyses.across_cells(cells)
@@ -119,10 +120,7 @@ def _analyses(cells: Sequence[Cell], options: Options) -> tuple[list[tuple[str, 
     return made, notes
 
 
-def _records(
-    cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Sequence[tuple[str, list[Row]]], options: Options,
-    fmt: str,
-) -> str:  # fmt: skip
+def _records(cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Extra, options: Options, fmt: str) -> str:
     names = _model_names(cells)
     marks = _record_marks(cells)
     records = []
@@ -132,7 +130,11 @@ def _records(
             times = {"times": latency_rows(arm, cell.reference_of(arm))} if options.latency else {}
             roles = {"by_role": agent_rows(arm)} if options.agents else {}
             records.append(where | {"condition": arm.label} | row | times | roles | marks.get(id(arm), {}))
-    records += [{"analysis": name, **row} for name, made in extra for row in made]
+    several = len(cells) > 1
+    for name, made in extra:
+        for place, row in made:
+            facts = {**place.facts, "model": names[id(place)]} if place is not None and several else {}
+            records.append({"analysis": name, **facts, **row})
     return render_records(records, fmt)
 
 
@@ -150,10 +152,7 @@ def _record_marks(cells: Sequence[Cell]) -> dict[int, Row]:
     return marks
 
 
-def _tables(
-    cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Sequence[tuple[str, list[Row]]], options: Options,
-    fmt: str,
-) -> str:  # fmt: skip
+def _tables(cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Extra, options: Options, fmt: str) -> str:
     names = _model_names(cells)
     tables = []
     for cell, own in zip(cells, rows, strict=True):
@@ -164,10 +163,15 @@ def _tables(
             tables.append(Table(f"{title}: times in ms, speed-up over the reference", times))
         if options.agents:
             tables.append(Table(f"{title}: accuracy by role", _mark(cell, [agent_rows(arm) for arm in cell.arms])))
-    tables += [Table(name, made) for name, made in extra]
+    tables += [Table(name, [_placed(cells, place, names) | row for place, row in made]) for name, made in extra]
     text = render_tables([table for table in tables if table.rows], fmt)
     parts = [f"{PART} {note}" for note in guards.limit_notes([arm for cell in cells for arm in cell.arms])]
     return f"{text}\n\n{footnotes(parts, fmt)}" if parts else text
+
+
+def _placed(cells: Sequence[Cell], place: Cell | None, names: dict[int, str]) -> Row:
+    """Which cell a row is of, where there are several."""
+    return {"cell": describe(place, names[id(place)])} if place is not None and len(cells) > 1 else {}
 
 
 def _mark(cell: Cell, rows: Sequence[Sequence[Row]]) -> list[Row]:

@@ -20,7 +20,7 @@ _PERCENTS = {
     "paper_gap_share", "paired_se", "b_share", "c_share", "detectable",
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
-_TEXTS = {"condition", "role", "time", "against"}
+_TEXTS = {"condition", "role", "time", "against", "cell"}
 _PS = {"p", "mid_p", "p_holm", "p_bonferroni", "z_p", "wilcoxon_p", "anytime_p"}
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "|<[`*"})  # what would end a cell or begin something else
 

@@ -76,6 +76,10 @@ class Build:
         self.splits[(first.label, second.label, where)] = found
         return found
 
+    def size(self, first: Arm, second: Arm) -> int:
+        """How many items a pairing has."""
+        return len(guards.common_ids([first, second])) if self.intersect else len(first.items)
+
     def _common(self, first: Arm, second: Arm) -> tuple[Arm, Arm]:
         shared = guards.common_ids([first, second])
         if len(shared) < max(len(first.items), len(second.items)):

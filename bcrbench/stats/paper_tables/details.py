@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bcrbench.runs.lines import read_lines
 from bcrbench.runs.log import CallOutcome
-from bcrbench.runs.schema import Stages, Twin
+from bcrbench.runs.schema import EndRecord, GradeRecord, ProbeRecord, RunRecord, Stages, Twin
 from bcrbench.stats.arms import Arm
 
 
@@ -23,20 +22,24 @@ class DetailedCall(CallOutcome, kw_only=True, gc=False):
     twin: Twin | None = None
 
 
-class _Line(msgspec.Struct, gc=False):
-    record: str
-    index: int = 0
-    calls: list[DetailedCall] = []
+class _Item(msgspec.Struct, tag_field="record", tag="item", gc=False):
+    index: int
+    calls: list[DetailedCall]
 
 
-@lru_cache(maxsize=256)
-def _read(path: Path, changed: int) -> list[_Line]:
-    lines, _ = read_lines(path, msgspec.json.Decoder(_Line))
-    return sorted((line for line in lines if line.record == "item"), key=lambda line: line.index)
+_DECODER: msgspec.json.Decoder[RunRecord | _Item | GradeRecord | ProbeRecord | EndRecord] = msgspec.json.Decoder(
+    RunRecord | _Item | GradeRecord | ProbeRecord | EndRecord
+)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, changed: int) -> list[_Item]:
+    lines, _ = read_lines(path, _DECODER)
+    return sorted((line for line in lines if isinstance(line, _Item)), key=lambda line: line.index)
 
 
 def detailed_items(arm: Arm) -> list[list[DetailedCall]]:
     """The calls of each of the arm's items. Raises UserError when the log cannot be read any more."""
-    lines: list[Any] = _read(arm.path, arm.path.stat().st_mtime_ns)
+    items = _read(arm.path, arm.path.stat().st_mtime_ns)
     wanted = {item.index for item in arm.items}
-    return [line.calls for line in lines if line.index in wanted]
+    return [item.calls for item in items if item.index in wanted]

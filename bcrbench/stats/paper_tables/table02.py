@@ -51,9 +51,9 @@ def _measure(made: Build, line: Line, arm: Arm | None, dense: Arm | None, where:
     line.put("ci", measures.interval(arm), arm)
     line.put("rate", measures.reuse(arm), arm)
     found = made.pair(dense, arm, where) if arm is not dense else None
-    if found is None or arm is None:
+    if found is None or arm is None or dense is None:
         return
-    line.put("cost", (found.c - found.b) / len(arm.items), arm, dense)
+    line.put("cost", (found.c - found.b) / made.size(dense, arm), arm, dense)
     line.put("split", found, arm, dense)
     line.put("discordant", found.discordant, arm, dense)
     line.put("p", measures.p_of(found), arm, dense)

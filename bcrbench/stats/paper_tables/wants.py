@@ -24,7 +24,7 @@ class Want:
     def told(self) -> str:
         """A condition string that would fill the row."""
         wanted = {**self.prefer, **self.must}
-        shown = {key: value for key, value in wanted.items() if key in ("rho", "match") or DEFAULTS.get(key) != value}
+        shown = {key: value for key, value in wanted.items() if key == "match" or DEFAULTS.get(key) != value}
         text = ",".join(f"{key}={value}" for key, value in shown.items())
         return self.name + (f":{text.replace('match=reuse:', 'match=reuse:LOG')}" if text else "")
 
@@ -79,7 +79,8 @@ def bcr(layout: str, gamma: float, select: str = "draft", **must: Any) -> Want:
     """A layout of BCR at rho 0.2 unless told otherwise."""
     name = f"bcr-{layout}"
     label = f"BCR-{layout}"
-    return Want(label, name, {**_RHO, "select": select, **_PLAIN, **must}, {"gamma": gamma, **_RELEASED, **_SIZES})
+    sizes = {key: value for key, value in _SIZES.items() if key not in must}
+    return Want(label, name, {**_RHO, "select": select, **_PLAIN, **must}, {"gamma": gamma, **_RELEASED, **sizes})
 
 
 def cacheblend(match: str, gamma: float) -> Want:
