@@ -24,10 +24,12 @@ class Chromium:
     def __init__(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         assert DRIVER and BROWSER
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
-        self._process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._process = subprocess.Popen(
+            [DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         self._url = f"http://127.0.0.1:{self._port()}"
-        arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-                     f"--user-data-dir={self._profile.name}", f"--window-size={width},{height}"]  # fmt: skip
+        arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                     "--hide-scrollbars", f"--user-data-dir={self._profile.name}", f"--window-size={width},{height}"]  # fmt: skip
         arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
         arguments += ["--force-dark-mode"] if dark else []
         options: dict[str, Any] = {"binary": BROWSER, "args": arguments}
@@ -46,7 +48,9 @@ class Chromium:
     def __enter__(self) -> Chromium:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self._send("DELETE", self._session)
         finally:
