@@ -7,7 +7,7 @@ Canonical strings give settings in the policy's order and leave out defaults, ex
 from __future__ import annotations
 
 import re
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -42,6 +42,22 @@ def parse(text: str) -> Spec:
     if wrong:
         raise UserError(f"condition {name!r}: {wrong}")
     return Spec(canonical(name, policy), policy)
+
+
+def has(text: str, parameter: str) -> bool:
+    """Whether a condition's policy has a parameter. Raises UserError for an unknown policy."""
+    return parameter in {spot.name for spot in settings(POLICIES.get(text.strip().partition(":")[0]))}
+
+
+def with_value(text: str, parameter: str, value: str) -> str:
+    """The canonical string of a condition with one parameter set anew. Raises UserError as `parse` does."""
+    name, policy = text.strip().partition(":")[0], parse(text).policy
+    alone = parse(f"{name}:{parameter}={value}").policy
+    changed = replace(policy, **{parameter: getattr(alone, parameter)})
+    wrong = changed.check()
+    if wrong:
+        raise UserError(f"condition {name!r}: {wrong}")
+    return canonical(name, changed)
 
 
 def _parts(tail: str, texts: set[str]) -> list[str]:

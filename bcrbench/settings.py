@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     kernel: str = "auto"
     threads: _Threads | None = None
     max_new_tokens: _Count | None = None
+    twins: bool | None = None
+    warm_up: Annotated[int, msgspec.Meta(ge=0)] | None = None
     out: _Path = "runs"
 
 

@@ -128,6 +128,21 @@ class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         decision = None if self.decision is None else change(self.decision)
         return msgspec.structs.replace(self, workers=[change(worker) for worker in self.workers], decision=decision)
 
+    def respelled(self, change: Callable[[str], str]) -> PromptSet:
+        """The same set with every text changed; names stay."""
+        return msgspec.convert(_respelled(msgspec.to_builtins(self), change), PromptSet)
+
+
+_NAMES = ("name", "role", "tool")
+
+
+def _respelled(part: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(part, dict):
+        return {key: inner if key in _NAMES else _respelled(inner, change) for key, inner in part.items()}
+    if isinstance(part, list):
+        return [_respelled(inner, change) for inner in part]
+    return change(part) if isinstance(part, str) else part
+
 
 @dataclass(frozen=True)
 class Heard:

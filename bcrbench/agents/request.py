@@ -22,12 +22,13 @@ from bcrbench.agents.promptset import PromptSet
 from bcrbench.agents.released_modes import default_mode_text
 from bcrbench.engine.model import Runtime
 from bcrbench.grading.kit import Kit
-from bcrbench.grading.verdict import needs_model, verdict
+from bcrbench.grading.verdict import UNGRADED, Verdict, needs_model, verdict
 from bcrbench.repair.layouts import runs
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.serve import Job, Outcome, Server
+from bcrbench.reuse.twin import Timing
 from bcrbench.runs.schema import Call, Feedback, ItemRecord, Stages
-from bcrbench.tasks.base import Grader, Item, Task, final_gold
+from bcrbench.tasks.base import Grader, Item, Task, final_gold, fixed_length
 from bcrbench.tools import TOOLS
 from bcrbench.tools.base import Tool
 
@@ -45,6 +46,7 @@ class Requests:
         grader: Grader,
         max_new_tokens: int,
         kit: Kit | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self.task = task
         self.agents = list(agents)
@@ -58,7 +60,8 @@ class Requests:
         if needs_model(grader):
             self.kit.ask = asker(runtime)
         self.tools = self._tools()
-        self.server = Server(runtime, policy, self._headers(), max_new_tokens)
+        fixed = fixed_length(task)
+        self.server = Server(runtime, policy, self._headers(), max_new_tokens, fixed, timing)
         for agent in self.agents:
             self.server.prepare(agent.id, self.templates[agent.id].hollow())
 
@@ -93,13 +96,15 @@ class Requests:
             content = outcome.generation.ids[:-1]  # the last token never enters a cache
             ids[response_name(agent.id)] = content
             texts[response_name(agent.id)] = self._text(content)
-            call = self._call(agent, item, outcome, equal)
+            call = self._call(agent, item, outcome, equal, logged)
+            call.twin = logged.twin if logged else outcome.twin
             call.feedback = logged.feedback if logged else self._feedback(agent, item, texts)
             if call.feedback is not None:
                 ids[feedback_name(agent.id)] = encode(self.tokenizer, call.feedback.text)
                 texts[feedback_name(agent.id)] = call.feedback.text
             calls.append(call)
-        return self._record(index, item, calls, perf_counter() - begin)
+        twins = sum(call.twin.e2e_ms for call in calls if call.twin is not None and replay is None) / 1e3
+        return self._record(index, item, calls, perf_counter() - begin - twins, replay)
 
     def _feedback(self, agent: Agent, item: Item, texts: dict[str, str]) -> Feedback | None:
         tool = self.tools.get(agent.id)
@@ -126,10 +131,10 @@ class Requests:
     def _text(self, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))
 
-    def _call(self, agent: Agent, item: Item, outcome: Outcome, equal: bool | None) -> Call:
+    def _call(self, agent: Agent, item: Item, outcome: Outcome, equal: bool | None, logged: Call | None) -> Call:
         text = self._text(outcome.generation.ids)
         gold = item.agent_golds.get(agent.role)
-        found = verdict(self.grader, text, gold, self.kit) if gold is not None else None
+        found = self._verdict(text, gold, logged) if gold is not None else None
         return Call(
             agent=agent.id,
             role=agent.role,
@@ -154,12 +159,19 @@ class Requests:
             gold=gold,
             prediction=found.prediction if found is not None else None,
             outcome=found.outcome if found is not None else None,
+            warm_up=outcome.warm_up,
         )
 
-    def _record(self, index: int, item: Item, calls: list[Call], wall: float) -> ItemRecord:
+    def _verdict(self, text: str, gold: str, logged: Call | ItemRecord | None) -> Verdict:
+        """The verdict on a text; a replay keeps what the log says, so that it runs no program and asks no model."""
+        if logged is None:
+            return verdict(self.grader, text, gold, self.kit)
+        return Verdict(logged.prediction, logged.outcome or UNGRADED, getattr(logged, "reason", None))
+
+    def _record(self, index: int, item: Item, calls: list[Call], wall: float, replay: ItemRecord | None) -> ItemRecord:
         text = calls[-1].text
         gold = final_gold(self.task, item, [agent.role for agent in self.agents])
-        found = verdict(self.grader, text, gold, self.kit)
+        found = self._verdict(text, gold, replay)
         return ItemRecord(
             index=index,
             id=item.id,

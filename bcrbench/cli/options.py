@@ -47,7 +47,20 @@ _OPTIONS = [
     click.option("--max-new-tokens", type=int, metavar="N", help="Longest generation; the task's own otherwise."),
     click.option("--dry-run", is_flag=True, help="Resolve everything, print the first prompt, load no model."),
 ]
-_OUT = click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]")
+_LOGGED = [
+    click.option(
+        "--twins/--no-twins",
+        default=None,
+        help="Serve each reused call by a full prefill, too, and log both times.  [default: as the task says]",
+    ),
+    click.option(
+        "--warm-up",
+        type=int,
+        metavar="N",
+        help="Reused calls whose times are left out, from a run's first on.  [default: 2 with twins, else 0]",
+    ),
+    click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]"),
+]
 
 
 def cell_options(command: F) -> F:
@@ -59,4 +72,6 @@ def cell_options(command: F) -> F:
 
 def run_options(command: F) -> F:
     """The options that every command which logs runs shares."""
-    return cell_options(_OUT(command))
+    for option in reversed(_LOGGED):
+        command = option(command)
+    return cell_options(command)

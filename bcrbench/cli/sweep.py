@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 import click
 
 from bcrbench.cli.options import run_options
+from bcrbench.sweep.axes import AXES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _axis_options(command: F) -> F:
+    """One option an axis."""
+    for name, axis in reversed(AXES.items()):
+        command = click.option(f"--{name}", metavar=axis.metavar, help=axis.help)(command)
+    return command
 
 
 @click.command(
@@ -14,22 +24,17 @@ from bcrbench.cli.options import run_options
     epilog="Examples: bcrbench sweep --gamma 0.3,1.0; bcrbench sweep table9 --model ./Llama --dry-run",
 )
 @click.argument("recipe", required=False)
-@click.option("--gamma", metavar="G,G", help="Dense, and KVComm at each of these thresholds.")
+@_axis_options
 @click.option("--conditions", "typed", multiple=True, metavar="COND", help="A condition string; repeatable.")
 @run_options
-def sweep(recipe: str | None, gamma: str | None, typed: tuple[str, ...], **flags: Any) -> None:
+def sweep(recipe: str | None, typed: tuple[str, ...], **flags: Any) -> None:
     """Run several conditions, Dense first; complete runs are skipped, partial ones resumed.
 
-    Conditions come from --gamma and --conditions, else from the RECIPE (a name or a YAML file).
+    Conditions come from --conditions, else from the RECIPE (a name or a YAML file). --gamma and --rho vary them: each
+    takes several values, in the place of the one in every condition that has such a parameter.
     """
     from bcrbench.cli.running import run_plans
     from bcrbench.sweep.grid import expand
 
-    wanted = [*_from_gamma(gamma), *typed]
-    run_plans(expand(recipe, wanted, flags), flags["dry_run"])
-
-
-def _from_gamma(text: str | None) -> list[str]:
-    if text is None:
-        return []
-    return ["dense", *(f"kvcomm:gamma={part.strip()}" for part in text.split(","))]
+    axes = {name: flags.pop(name) for name in AXES}
+    run_plans(expand(recipe, list(typed), flags, axes), flags["dry_run"])

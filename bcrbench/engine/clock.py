@@ -35,6 +35,15 @@ class Clock:
         finally:
             self.stages[name] = self.stages.get(name, 0.0) + (self._now() - begin) * 1e3
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the block's time out of the call; not inside a stage."""
+        begin = self._now()
+        try:
+            yield
+        finally:
+            self._zero += self._now() - begin
+
     def _now(self) -> float:
         if self._cuda:
             torch.cuda.synchronize(self._device)

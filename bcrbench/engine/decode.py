@@ -30,13 +30,21 @@ class Generation:
     finish: Literal["stop", "length"]
 
 
-def greedy(runtime: Runtime, cache: SlotCache, begun: list[int], start: int, limit: int) -> Generation:
+def greedy(
+    runtime: Runtime,
+    cache: SlotCache,
+    begun: list[int],
+    start: int,
+    limit: int,
+    stops: frozenset[int] | None = None,
+) -> Generation:
     """Continue from the tokens generated so far, which take positions `start`, `start` + 1, ...
 
     All of them but the last have their rows in the cache. Ends at a stop token or after `limit` tokens, also where
-    more were begun; the last token is never run, so its row is not in the cache.
+    more were begun; the last token is never run, so its row is not in the cache. `stops` are the model's own unless
+    given; none at all makes every generation `limit` tokens long.
     """
-    stops = runtime.stop_ids()
+    stops = runtime.stop_ids() if stops is None else stops
     ids = list(begun[:limit])
     while ids[-1] not in stops and len(ids) < limit:
         logits = runtime.run([ids[-1]], [start + len(ids) - 1], cache)

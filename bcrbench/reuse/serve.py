@@ -21,7 +21,8 @@ from bcrbench.reuse.block import write
 from bcrbench.reuse.policies import CallView, KVComm, Policy
 from bcrbench.reuse.segments import Prompt
 from bcrbench.reuse.shared import SharedSegments
-from bcrbench.runs.schema import Gate, Rows, Served
+from bcrbench.reuse.twin import NO_STOPS, Timing, Twins
+from bcrbench.runs.schema import Gate, Rows, Served, Twin
 
 
 @dataclass(frozen=True)
@@ -55,26 +56,39 @@ class Outcome:
     stages: dict[str, float]
     ttft_ms: float
     e2e_ms: float
+    twin: Twin | None = None
+    warm_up: bool = False
 
 
 class Server:
     """Serves calls under one policy; counts what its random streams depend on.
 
-    `headers` maps a shared segment to the ids it is prefilled behind when it is met (base=header).
+    `headers` maps a shared segment to the ids it is prefilled behind when it is met (base=header). With `fixed_length`
+    no token ends a generation before `max_new_tokens`.
     """
 
     def __init__(
-        self, runtime: Runtime, policy: Policy, headers: Mapping[str, Sequence[int]], max_new_tokens: int
+        self,
+        runtime: Runtime,
+        policy: Policy,
+        headers: Mapping[str, Sequence[int]],
+        max_new_tokens: int,
+        fixed_length: bool = False,
+        timing: Timing | None = None,
     ) -> None:
         self.runtime = runtime
         self.policy = policy
         self.limit = max_new_tokens
+        self.stops = NO_STOPS if fixed_length else runtime.stop_ids()
+        self.timing = timing or Timing()
         self.clock = Clock(runtime.device)
         self.shared = SharedSegments(runtime, policy, headers, self.clock) if isinstance(policy, KVComm) else None
         self.scratch = runtime.new_cache(0)
         self.caches: dict[str, SlotCache] = {}
         self.opportunities = 0  # calls that the gate would have reused
         self.repaired = 0  # calls in which a repair engaged
+        self.reused = 0  # calls served from an assembled cache
+        self.twins = Twins(runtime, policy, self.scratch) if self.timing.twins else None
 
     @property
     def pool(self) -> Pool | None:
@@ -110,6 +124,7 @@ class Server:
         served, why = self._decide(job)
         cache, start = self.scratch, None
         if served == "reuse":
+            self._twin_before(job)
             cache = self.caches[job.agent]
             start = self._reuse(job, cache)
             why = why if start.refused is None else start.refused
@@ -122,9 +137,9 @@ class Server:
         if self.shared is not None:
             gates += self._learn(job, served, cache, generation)
             self._restore(job, served, cache, start)
-        return Outcome(
-            served, why, ids, generation, rows, start, gates, dict(self.clock.stages), ttft, self.clock.elapsed()
-        )
+        stages, whole = dict(self.clock.stages), self.clock.elapsed()
+        twin, warm_up = self._reused(job, generation) if served == "reuse" else (None, False)
+        return Outcome(served, why, ids, generation, rows, start, gates, stages, ttft, whole, twin, warm_up)
 
     def _decide(self, job: Job) -> tuple[Served, str]:
         new = self.shared.new_in(job.prompt) if self.shared is not None else []
@@ -178,10 +193,26 @@ class Server:
 
     def _generate(self, job: Job, cache: SlotCache, start: Start, place: int) -> Generation:
         if job.replay is not None:
-            stopped = job.replay[-1] in self.runtime.stop_ids()
-            return Generation(job.replay, "stop" if stopped else "length")
+            return Generation(job.replay, "stop" if job.replay[-1] in self.stops else "length")
         with self.clock.stage("decode"):
-            return greedy(self.runtime, cache, start.ids, place, self.runtime.room(place, self.limit))
+            return greedy(self.runtime, cache, start.ids, place, self.runtime.room(place, self.limit), self.stops)
+
+    def _twin_before(self, job: Job) -> None:
+        if self.twins is not None and job.replay is None:
+            ids = job.prompt.ids
+            with self.clock.paused():
+                self.twins.before(ids, self.runtime.room(len(ids), self.limit), known=not self.stops)
+
+    def _reused(self, job: Job, generation: Generation) -> tuple[Twin | None, bool]:
+        """Count a reused call; its twin, and whether it is a warm-up."""
+        self.reused += 1
+        warm_up = self.reused <= self.timing.warm_up
+        if self.twins is None:
+            return None, warm_up
+        if job.replay is not None:
+            self.twins.replayed()
+            return None, warm_up
+        return self.twins.after(job.prompt.ids, len(generation.ids)), warm_up
 
     def _learn(self, job: Job, served: Served, cache: SlotCache, generation: Generation) -> list[Gate]:
         """Anchors of a dense call's new segments, then the response's base rows and its gate."""

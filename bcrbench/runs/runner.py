@@ -152,4 +152,6 @@ def _end(items: list[ItemRecord], status: Status, why: str = "") -> EndRecord:
         new_tokens=sum(len(call.ids) for call in calls),
         wall_s=sum(item.wall_s for item in items),
         why=why,
+        twins=sum(call.twin is not None for call in calls),
+        warm_ups=sum(call.warm_up for call in calls),
     )

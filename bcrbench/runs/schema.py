@@ -192,6 +192,8 @@ class EndRecord(Strict, tag_field="record", tag="end"):
     new_tokens: int
     wall_s: float  # sum over the items' wall times, so that it covers every session of a resumed run
     why: str = ""
+    twins: int = 0  # reused calls with a dense twin
+    warm_ups: int = 0  # calls whose times are left out
 
 
 Record = RunRecord | ItemRecord | GradeRecord | ProbeRecord | EndRecord

@@ -16,14 +16,15 @@ from bcrbench.engine.model import Runtime, load, memory_told
 from bcrbench.errors import RunFailed, UserError
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.policies.repaired import Repaired
+from bcrbench.reuse.twin import Timing
 from bcrbench.runs.log import Log, LogWriter, log_name, read_log
 from bcrbench.runs.matching import Finished
 from bcrbench.runs.provenance import code, device, host, packages
-from bcrbench.runs.runner import Run, carry_out
+from bcrbench.runs.runner import Progress, Run, carry_out
 from bcrbench.runs.schema import SCHEMA_VERSION, ItemRecord, RunRecord
 from bcrbench.sweep.plan import Cell, Plan
 from bcrbench.sweep.progress import Reporter
-from bcrbench.tasks.base import Item, digest
+from bcrbench.tasks.base import Item, common_meta, digest, fixed_length
 
 
 class Models:
@@ -46,13 +47,19 @@ class Models:
         return self._runtime
 
 
-def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
+def execute(
+    plan: Plan,
+    models: Models,
+    say: Callable[[str], None],
+    progress: Callable[[str, int, Callable[[str], None]], Progress] = Reporter,
+) -> Path:
     """Carry out one run, or what an earlier one left of it; returns its log.
 
     Raises UserError, RunFailed or Cancelled; the log then holds every finished item.
     """
     runtime = models.get(plan)
     folder = Path(plan.cell.settings.out)
+    plan = replace(plan, cell=plan.cell.spelled(runtime.tokenizer))
     plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
     check_prompts(plan.cell, runtime)
     record = run_record(plan, runtime)
@@ -67,23 +74,26 @@ def execute(plan: Plan, models: Models, say: Callable[[str], None]) -> Path:
         if record.tools.get("code"):
             say(f"{path}: generated programs run in the sandbox: {plan.cell.kit.sandbox.told}")
         run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
-        carry_out(run, writer, done, Reporter(record.condition, len(plan.cell.items), say))
+        carry_out(run, writer, done, progress(record.condition, len(plan.cell.items), say))
     return path
 
 
 def check_prompts(cell: Cell, runtime: Runtime) -> None:
     """Raise UserError, before anything is written, for a template that cannot be made or an item that cannot fit.
 
-    Only what is known beforehand is counted: the agent's own text and the question.
+    Only what is known beforehand is counted: the agent's own text and the question; of generations of a fixed length,
+    those that the agent hears and its own.
     """
     templates = [build_template(runtime.tokenizer, cell.prompts, agent, cell.agents) for agent in cell.agents]
-    fixed = max(templates, key=lambda template: sum(map(len, template.fixed)))
-    own = sum(map(len, fixed.fixed))
+    answer = cell.max_new_tokens - 1 if fixed_length(cell.task) else 0  # the last token never enters a cache
+    known = {t.agent.id: sum(map(len, t.fixed)) + answer * (len(t.agent.hears) + 1) for t in templates}
+    longest, own = max(known.items(), key=lambda entry: entry[1])
     for item in cell.items if runtime.positions is not None else []:
         rows = own + len(encode(runtime.tokenizer, item.question))
         if rows > (runtime.positions or rows):
             raise UserError(
-                f"item {item.id!r}: agent {fixed.agent.id}'s prompt has {rows} tokens or more, expected at most "
+                f"item {item.id!r}: agent {longest}'s prompt{' and answer have' if answer else ' has'} {rows} tokens "
+                "or more, expected at most "
                 f"{runtime.positions}, the positions of model {runtime.source.spec!r}"
             )
 
@@ -115,7 +125,15 @@ def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | 
     cell = plan.cell
     with memory_told("preparing the agents' prompts"):
         requests = Requests(
-            runtime, cell.task, cell.agents, cell.prompts, plan.spec.policy, cell.grader, cell.max_new_tokens, cell.kit
+            runtime,
+            cell.task,
+            cell.agents,
+            cell.prompts,
+            plan.spec.policy,
+            cell.grader,
+            cell.max_new_tokens,
+            cell.kit,
+            _timing(cell),
         )
 
     def run_one(index: int, item: Item, replay: ItemRecord | None) -> ItemRecord:
@@ -127,6 +145,10 @@ def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | 
             raise RunFailed(f"item {index} ({item.id}): {error}; prompt tokens by agent: {lengths}") from error
 
     return run_one
+
+
+def _timing(cell: Cell) -> Timing:
+    return Timing(bool(cell.settings.twins), cell.settings.warm_up or 0)
 
 
 def matched(plan: Plan, finished: Finished) -> Plan:
@@ -163,7 +185,10 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "hash": digest(msgspec.to_builtins(cell.prompts)),
         "mode": plan.spec.policy.prompts,
     }
+    if cell.spelling is not None:
+        prompts["spelling"] = cell.spelling
     items = {
+        **common_meta(cell.items),
         "hash": cell.items_hash,
         "count": len(cell.items),
         "total": cell.total,
@@ -184,6 +209,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "device": runtime.device.type,
         "seed": settings.seed,
         "tools": _means(cell),
+        "timing": asdict(_timing(cell)),
         "grader": [cell.grader.name, cell.grader.version],
         "versions": [versions["torch"], versions["transformers"], code()["version"]],
         "graph": [asdict(agent) for agent in cell.agents],
@@ -228,6 +254,7 @@ def describe(plans: list[Plan]) -> dict[str, Any]:
     return {
         "settings": msgspec.to_builtins(cell.settings),
         "items": {"count": len(cell.items), "total": cell.total, "hash": cell.items_hash, "first": cell.items[0].id},
+        **({"spelling": cell.spelling} if cell.spelling is not None else {}),
         "agents": [asdict(agent) for agent in cell.agents],
         "grader": f"{cell.grader.name} v{cell.grader.version}",
         "max_new_tokens": cell.max_new_tokens,

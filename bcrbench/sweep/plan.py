@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from bcrbench.grading.kit import Kit
 from bcrbench.grading.verdict import runs_code
 from bcrbench.settings import Settings
 from bcrbench.tasks import TASKS
-from bcrbench.tasks.base import Grader, Item, Task, items_hash
+from bcrbench.tasks.base import Grader, Item, Spelled, Task, items_hash
 from bcrbench.tools import TOOLS
 from bcrbench.tools.recorded import read_pages
+
+WARM_UP = 2  # reused calls with a twin whose times are left out: each order once
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,15 @@ class Cell:
     grader: Grader
     max_new_tokens: int
     kit: Kit = field(default_factory=Kit)
+    spelling: str | None = None  # of the symbols, where the task has some
+
+    def spelled(self, tokenizer: Any) -> Cell:
+        """The cell with its texts as the tokenizer needs them. Raises UserError when the task finds no spelling."""
+        if not isinstance(self.task, Spelled) or self.spelling is not None:
+            return self
+        spelling = self.task.spell(tokenizer, self.prompts, self.items)
+        items = [replace(item, question=spelling.text(item.question), written=item.question) for item in self.items]
+        return replace(self, prompts=self.prompts.respelled(spelling.text), items=items, spelling=spelling.name)
 
     @property
     def items_hash(self) -> str:
@@ -72,6 +83,7 @@ def plan_cell(settings: Settings) -> Cell:
     _check_ids(everything)
     if settings.limit is None and settings.ids is None and settings.data is None:
         settings = msgspec.structs.replace(settings, limit=getattr(task, "default_limit", None))
+    settings = _timed(settings, task)
     return Cell(
         settings=settings,
         task=task,
@@ -83,6 +95,13 @@ def plan_cell(settings: Settings) -> Cell:
         max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
         kit=kit,
     )
+
+
+def _timed(settings: Settings, task: Task) -> Settings:
+    """The settings with twins and warm-ups resolved."""
+    twins = bool(getattr(task, "twins", False)) if settings.twins is None else settings.twins
+    warm_up = (WARM_UP if twins else 0) if settings.warm_up is None else settings.warm_up
+    return msgspec.structs.replace(settings, twins=twins, warm_up=warm_up)
 
 
 def tools_of(prompts: PromptSet) -> list[str]:

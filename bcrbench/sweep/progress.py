@@ -12,11 +12,11 @@ EVERY_S = 30.0
 
 
 class Reporter:
-    """Running accuracy, reuse rate and, off a terminal, the time left; one line every 30 seconds there."""
+    """Running accuracy, reuse rate and, off a terminal, the time left; one line every `every` seconds there."""
 
-    def __init__(self, condition: str, total: int, say: Callable[[str], None]) -> None:
-        self.condition, self.total, self.say = condition, total, say
-        self.done = self.correct = self.calls = self.reused = self.fresh = 0
+    def __init__(self, condition: str, total: int, say: Callable[[str], None], every: float = EVERY_S) -> None:
+        self.condition, self.total, self.say, self.every = condition, total, say, every
+        self.done = self.correct = self.ungraded = self.calls = self.reused = self.fresh = 0
         self.begin = self.last = monotonic()
         self.bar = None
         if sys.stderr.isatty():
@@ -29,6 +29,7 @@ class Reporter:
         self.done += 1
         self.fresh += not replayed
         self.correct += record.outcome == "correct"
+        self.ungraded += record.outcome == "ungraded"
         self.calls += len(record.calls)
         self.reused += sum(call.served == "reuse" for call in record.calls)
         if self.bar is not None:
@@ -38,12 +39,14 @@ class Reporter:
                 self.bar.close()
             return
         now = monotonic()
-        if self.done == self.total or now - self.last >= EVERY_S:
+        if self.done == self.total or now - self.last >= self.every:
             self.last = now
             self.say(f"{self.condition}: {self.done}/{self.total} {self._rates()}{self._left(now)}")
 
     def _rates(self) -> str:
-        return f"correct {self.correct / self.done:.3f} reuse {self.reused / self.calls:.3f}"
+        graded = self.done - self.ungraded
+        correct = f"correct {self.correct / graded:.3f} " if graded else ""
+        return f"{correct}reuse {self.reused / self.calls:.3f}"
 
     def _left(self, now: float) -> str:
         if not self.fresh or self.done == self.total:

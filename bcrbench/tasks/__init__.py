@@ -11,6 +11,7 @@ TASKS: Registry[Callable[[], Task]] = Registry(
     "task",
     {
         "quotes": "bcrbench.tasks.quotes:Quotes",
+        "copymachine": "bcrbench.tasks.copymachine:CopyMachine",
         "gsm8k": "bcrbench.tasks.gsm8k:Gsm8k",
         "mmlu": "bcrbench.tasks.mmlu:Mmlu",
     },

@@ -30,7 +30,7 @@ from bcrbench.runs.schema import Call, ItemRecord
 from bcrbench.settings import Settings
 from bcrbench.sweep.execute import Models, cell_facts, matched
 from bcrbench.sweep.plan import Cell, Plan, plan_cell
-from bcrbench.tasks.base import Item
+from bcrbench.tasks.base import Item, fixed_length
 
 FEW = 6  # items, unless a person asks for more
 TOKENS = 24  # the paper's check compares 24 greedy tokens (App. B, "Correctness")
@@ -65,6 +65,7 @@ class Bench:
         self.say = say
         few = sys.maxsize if light or settings.ids else FEW
         self.cell = plan_cell(msgspec.structs.replace(settings, limit=settings.limit or few))
+        self.cell = self.cell.spelled(self.tokenizer)
         self._trials: dict[str, Trial] = {}
         if not light:
             self.cell = _brief(self._longest_first(self.cell), settings.max_new_tokens)
@@ -79,6 +80,11 @@ class Bench:
     def tokenizer(self) -> Any:
         """The model's tokenizer, which needs no weights."""
         return load_tokenizer(find_source(self.cell.settings.model))
+
+    @property
+    def stops(self) -> frozenset[int]:
+        """What ends a generation: nothing in a task of fixed length."""
+        return frozenset() if fixed_length(self.cell.task) else self.runtime.stop_ids()
 
     @cached_property
     def templates(self) -> dict[str, Template]:

@@ -28,7 +28,7 @@ def greedy(bench: Bench) -> Finding:
     call = max(first.calls, key=lambda call: len(call.ids))
     _, ids = bench.prompt(call.agent, bench.cell.items[0], first)
     ours = call.ids[:TOKENS]
-    theirs = _generated(bench.runtime, ids, len(ours))
+    theirs = _generated(bench.runtime, ids, len(ours), sorted(bench.stops))
     at = first_difference(ours, theirs)
     gap, tie = (0.0, False) if at is None else top_gap(bench.runtime, [*ids, *ours[:at]])
     parted = "" if at is None else f"; they part at token {at + 1}, where the two likeliest are {gap:.2g} apart"
@@ -53,9 +53,8 @@ def _checkpoint(runtime: Runtime) -> str:
     return f"the checkpoint's config carries {carried}, and {sampling}"
 
 
-def _generated(runtime: Runtime, ids: list[int], limit: int) -> list[int]:
+def _generated(runtime: Runtime, ids: list[int], limit: int, stops: list[int]) -> list[int]:
     prompt = torch.tensor([ids], device=runtime.device)
-    stops = sorted(runtime.stop_ids())
     with _own_attention(runtime.model), torch.inference_mode():
         out = runtime.model.generate(
             prompt,

@@ -30,7 +30,7 @@ def test_a_recipe_becomes_runs_without_torch_doing_anything(name: str, monkeypat
     recipe, plans = read(name), _plans(name)
     assert len(plans) == len(recipe.cells) * len(recipe.conditions)
     assert [plan.spec.text for plan in plans[: len(recipe.conditions)]] == [parse(c).text for c in recipe.conditions]
-    assert plans[0].spec.text == "dense"
+    assert plans[0].spec.text == ("dense" if "dense" in recipe.conditions else "kvcomm:gamma=1.0")
     assert recipe.about.endswith(".")
     assert find(name).read_text(encoding="utf-8").startswith("# ")
 
@@ -52,6 +52,15 @@ def test_the_papers_tables(name: str, agents: list[int], limit: int, conditions:
     }
     assert [plan.spec.text for plan in plans] == conditions * len(agents)
     assert read(name).settings["data"] == "openai/gsm8k"
+
+
+def test_table_10() -> None:
+    plans = _plans("table10")
+    assert list(dict.fromkeys(plan.cell.items[0].meta["symbols"] for plan in plans)) == [64, 512, 2048, 4096]
+    settings = plans[0].cell.settings
+    assert (settings.agents, settings.limit, settings.model, settings.twins) == (5, 12, LLAMA, True)
+    assert {len(plan.cell.agents) for plan in plans} == {5}, "nobody decides"
+    assert {plan.cell.max_new_tokens for plan in plans} == {512}
 
 
 def test_flags_win_over_the_recipe() -> None:
