@@ -125,4 +125,4 @@ def test_the_scan_sees_what_it_must() -> None:
     assert "torch" in _reaches("bcrbench.engine.model")
     assert "bcrbench.settings" in imports("bcrbench.sweep.grid")
     assert "torch" in imports("bcrbench.runs.provenance")  # inside a function
-    assert "bcrbench.runs.log" in imports("bcrbench.cli.stats")
+    assert "bcrbench.stats.report" in imports("bcrbench.cli.stats")
