@@ -9,18 +9,18 @@ import os
 import random
 import shutil
 import signal
-import stat
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bcrbench.grading.sandbox.child.setup import Setup
+from bcrbench.grading.sandbox.child.setup import BOX, Setup
+from bcrbench.grading.sandbox.folders import empty_folder
 from bcrbench.grading.sandbox.streams import Streams
 from bcrbench.grading.sandbox.types import Level, Limits
 
@@ -36,9 +36,6 @@ _FILES = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
 _END_S = 10.0
 _STATUS_CAP = 2**14
 
-_uids: set[int] = set()
-_uids_lock = threading.Lock()
-
 
 @dataclass
 class Child:
@@ -48,6 +45,7 @@ class Child:
     control: int
     status: int
     output: int
+    level: Level
     streams: Streams = field(repr=False)
 
     def said(self) -> dict[str, Any]:
@@ -90,7 +88,7 @@ def start(
     """
     with contextlib.ExitStack() as stack:
         uid = stack.enter_context(_own_uid()) if role == "candidate" and can_lend_users() else -1
-        folder = stack.enter_context(_empty_folder(uid, level))
+        folder = stack.enter_context(empty_folder(uid if uid >= 0 and level == "process" else None))
         work = stack.enter_context(tempfile.TemporaryFile())
         work.write(json.dumps(job).encode())
         work.flush()
@@ -99,7 +97,7 @@ def start(
             role=role,
             level=level,
             uid=uid,
-            folder="/box" if level == "bubblewrap" else folder,
+            folder=folder,
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
             processes=limits.processes,
@@ -117,7 +115,7 @@ def start(
         pipes.close_childs_ends()
         streams.add(pipes.status[0], _STATUS_CAP)
         streams.add(pipes.output[0], limits.output_kb * 1024)
-        child = Child(process, pipes.control[1], pipes.status[0], pipes.output[0], streams)
+        child = Child(process, pipes.control[1], pipes.status[0], pipes.output[0], level, streams)
         try:
             yield child
         finally:
@@ -158,18 +156,25 @@ class _Pipes:
 
 
 def _spawn(setup: Setup, folder: str, output: int) -> subprocess.Popen[bytes]:
-    python = [sys.executable, "-I", "-c", _BOOT, str(_PACKAGE.parent), setup.write()]
-    passed = [setup.job_fd, setup.control_fd, setup.status_fd, setup.read_fd, setup.write_fd, setup.verdict_fd]
-    return subprocess.Popen(
-        [*_bubblewrap(setup), *python] if setup.level == "bubblewrap" else python,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        cwd=folder,
-        env=_environment(folder if setup.level == "process" else "/box"),
-        pass_fds=[fd for fd in passed if fd >= 0],
-        start_new_session=True,
-    )
+    command = [sys.executable, "-I", "-c", _BOOT, str(_PACKAGE.parent), setup.write()]
+    fds = [setup.job_fd, setup.control_fd, setup.status_fd, setup.read_fd, setup.write_fd, setup.verdict_fd]
+    with contextlib.ExitStack() as stack:
+        if setup.level == "bubblewrap":
+            # bubblewrap's own processes hold it too, so that it closes when they are gone
+            second = os.dup(setup.status_fd)
+            stack.callback(os.close, second)
+            fds.append(second)
+            command = [*_bubblewrap(setup, second), *command]
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=_environment(folder if setup.level == "process" else BOX),
+            pass_fds=[fd for fd in fds if fd >= 0],
+            start_new_session=True,
+        )
 
 
 def _environment(home: str) -> dict[str, str]:
@@ -187,7 +192,7 @@ def _environment(home: str) -> dict[str, str]:
     return {**own, "LD_LIBRARY_PATH": libraries} if libraries else own
 
 
-def _bubblewrap(setup: Setup) -> list[str]:
+def _bubblewrap(setup: Setup, held_fd: int) -> list[str]:
     shown: list[str] = []
     for parent in sorted({str(parent) for path in setup.visible for parent in Path(path).parents[:-1]}):
         if not any(parent == path or parent.startswith(path + "/") for path in setup.visible):
@@ -203,14 +208,23 @@ def _bubblewrap(setup: Setup) -> list[str]:
     else:
         rights += ["--unshare-user"]
     apart = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
-    box = ["--perms", "0777", "--tmpfs", setup.folder, "--chdir", setup.folder]
+    apart += ["--sync-fd", str(held_fd)]
+    size = ["--size", str(setup.file_mb * 2**20)] if _bubblewrap_sizes() else []
+    box = ["--perms", "0777", *size, "--tmpfs", BOX, "--chdir", BOX]
     return [shutil.which("bwrap") or "bwrap", *apart, *rights, *shown, "--dev", "/dev", *box, "--remount-ro", "/", "--"]
+
+
+@functools.cache
+def _bubblewrap_sizes() -> bool:
+    """Whether this bwrap can bound a folder in memory (0.8 on)."""
+    told = subprocess.run([shutil.which("bwrap") or "bwrap", "--help"], capture_output=True, text=True, check=False)
+    return "--size" in told.stdout
 
 
 @functools.cache
 def can_lend_users() -> bool:
     """Whether we are root with the user ids that we lend, which a container may lack."""
-    if os.geteuid() != 0:
+    if sys.platform != "linux" or os.geteuid() != 0:
         return False
     with contextlib.suppress(OSError), open("/proc/self/uid_map") as file:
         ranges = [tuple(map(int, line.split())) for line in file]
@@ -220,43 +234,18 @@ def can_lend_users() -> bool:
 
 @contextlib.contextmanager
 def _own_uid() -> Iterator[int]:
-    """Lend a user id that no other child has, so that its limits and signals are its own."""
-    with _uids_lock:
-        uid = random.SystemRandom().choice([n for n in range(_FIRST_UID, _LAST_UID + 1) if n not in _uids])
-        _uids.add(uid)
-    try:
-        yield uid
-    finally:
-        with _uids_lock:
-            _uids.discard(uid)
+    """Lend a user id that no other child has, so that its limits, and the signals that end it, are its own."""
+    with socket.socket(socket.AF_UNIX) as held:
+        yield _claim_uid(held)
 
 
-@contextlib.contextmanager
-def _empty_folder(uid: int, level: Level) -> Iterator[str]:
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="bcrbench-sandbox-"))
-    try:
-        if uid >= 0 and level == "process":
-            os.chown(folder, uid, uid)
-        yield folder
-    finally:
-        _remove(folder)
-
-
-def _remove(folder: str) -> None:
-    """Remove a folder whatever a program made of it: closed to its owner, or deeper than a path may be long."""
-
-    def open_up(_: Any, path: str, __: Any) -> None:
-        parent = os.path.dirname(path)
+def _claim_uid(held: socket.socket) -> int:
+    """Claim a user id against every other grader on this machine, by a name that one socket only can have."""
+    for uid in random.SystemRandom().sample(range(_FIRST_UID, _LAST_UID + 1), _LAST_UID + 1 - _FIRST_UID):
         with contextlib.suppress(OSError):
-            os.chmod(parent, stat.S_IRWXU)
-            os.chmod(path, stat.S_IRWXU, follow_symlinks=os.chmod not in os.supports_follow_symlinks)
-
-    with contextlib.suppress(RecursionError, OSError):
-        shutil.rmtree(folder, onerror=open_up)
-    if os.path.lexists(folder):
-        with contextlib.suppress(OSError):
-            subprocess.run(["chmod", "-R", "u+rwx", folder], stderr=subprocess.DEVNULL, check=False)
-            subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL, check=False)
+            held.bind(f"\0bcrbench-sandbox-{uid}")
+            return uid
+    raise OSError("every user id for sandboxes is in use")
 
 
 def _end(child: Child, role: str, pipes: _Pipes) -> None:

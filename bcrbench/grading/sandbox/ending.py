@@ -31,7 +31,7 @@ def of_judgement(
         return _of_tester(tester)
     outcome, reason = said
     if outcome == "gone":
-        return _of_end(candidate.said(), reason, limits)
+        return _of_end(candidate, reason, limits)
     return _PLAIN.get(outcome, "error:harness"), reason
 
 
@@ -50,7 +50,7 @@ def of_evaluation(
         return ("error:memory" if text.startswith("MemoryError") else "failed"), text
     if len(messages) <= count:
         when = "before its values" if len(messages) < 2 else "between its values"
-        outcome, reason = _of_end(candidate.said(), when, limits)
+        outcome, reason = _of_end(candidate, when, limits)
         return ("failed" if outcome == "wrong" else outcome), reason  # type: ignore[return-value]
     if any(message.get("memory") is True for message in messages):
         return "error:memory", "MemoryError in an expression"
@@ -73,10 +73,13 @@ def _of_tester(tester: Child) -> tuple[Outcome, str]:
     return "error:harness", f"the tester ended without a verdict: {_last_line(tester.printed())}"
 
 
-def _of_end(said: dict[str, Any], when: str, limits: Limits) -> tuple[Outcome, str]:
+def _of_end(candidate: Child, when: str, limits: Limits) -> tuple[Outcome, str]:
     """Tell how a candidate ended that was to go on."""
-    if "ended" not in said:
-        return "wrong", f"ended {when}"
+    said = candidate.said()
+    if "ended" not in said and candidate.level != "process":
+        return "error:harness", f"the supervisor ended {when}"
+    if "ended" not in said:  # at this level the program can do that
+        return "wrong", f"ended its supervisor {when}"
     status = said["ended"]
     if os.WIFSIGNALED(status):
         name = _signal_name(os.WTERMSIG(status))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import sys
 
 from bcrbench.grading.sandbox.child.setup import Setup
@@ -106,8 +107,17 @@ def no_new_privileges() -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
 
 
+def end_with_parent() -> None:
+    """Die when the supervisor does. Raises OSError."""
+    from bcrbench.grading.sandbox.child import kernel
+
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def hide_from_peers() -> None:
     """Keep other processes of this user from reading our memory and descriptors. Raises OSError."""
+    if not LINUX:
+        return
     from bcrbench.grading.sandbox.child import kernel
 
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)

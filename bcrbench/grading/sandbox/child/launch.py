@@ -34,7 +34,6 @@ def main(text: str) -> None:
             _supervise(this)
     except BaseException as error:  # must reach the grader, whatever it is
         say(this.status_fd, {"failed": wire.text_of(error)})
-        os.write(2, wire.text_of(error).encode())
         os._exit(SETUP_FAILED)
     os._exit(0)
 
@@ -53,16 +52,19 @@ def say(fd: int, message: dict[str, Any]) -> None:
 
 
 def _supervise(this: Setup) -> None:
+    confine.be_first_to_die()
     if this.level == "namespaces":
         from bcrbench.grading.sandbox.child import candidate, landlock, namespaces  # noqa: F401  before they vanish
 
         namespaces.enter(this)
+        confine.hide_from_peers()
         init = _fork(lambda: _be_init(this))
         _wait(init, this.control_fd)
         return
     if confine.LINUX:
         from bcrbench.grading.sandbox.child import kernel
 
+        confine.hide_from_peers()
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # what the candidate leaves behind becomes our child
     ended = _wait(_fork(lambda: _be_candidate(this)), this.control_fd)
     _end_the_rest(this)
@@ -73,6 +75,8 @@ def _be_init(this: Setup) -> None:
     """Be the first process of a process table: when it ends, the kernel ends all others in it."""
     from bcrbench.grading.sandbox.child import namespaces
 
+    confine.end_with_parent()
+    os.setsid()  # else a signal to the candidate's process group would reach us
     namespaces.build_root(this)
     say(this.status_fd, _wait(_fork(lambda: _be_candidate(this)), this.control_fd))
 
@@ -81,7 +85,7 @@ def _be_candidate(this: Setup) -> None:
     from bcrbench.grading.sandbox.child import candidate
 
     job = read_job(this.job_fd)
-    confine.be_first_to_die()
+    os.setsid()
     confine.limit(this)
     abi = _drop_rights(this)
     say(this.status_fd, {"ready": True, "landlock": abi})
@@ -91,22 +95,19 @@ def _be_candidate(this: Setup) -> None:
 
 def _drop_rights(this: Setup) -> int:
     if not confine.LINUX:
-        if this.uid >= 0:
-            os.setgroups([])
-            os.setgid(this.uid)
-            os.setuid(this.uid)
         return 0
     if this.uid >= 0:
         confine.become(this.uid)
     else:
         confine.renounce()
     confine.no_new_privileges()
+    confine.end_with_parent()  # after the change of user, which would forget it
     if this.level != "process":
         return 0
     from bcrbench.grading.sandbox.child import landlock
 
     devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
-    return landlock.restrict([*this.visible, *devices], [this.folder, "/dev/null"])
+    return landlock.restrict([*this.visible, *devices], [".", "/dev/null"])
 
 
 def _fork(body: Callable[[], None]) -> int:
@@ -164,18 +165,20 @@ def _end_the_rest(this: Setup) -> None:
             os.kill(-1, signal.SIGKILL)  # all of our own process table, but not us
     elif confine.LINUX:
         _kill_descendants()
-    _collect(0)
+    with contextlib.suppress(ChildProcessError):
+        while True:  # all of them are ours by now, and none can live on
+            os.wait()
 
 
 def _kill_user(uid: int) -> None:
     """Kill all that runs under a user id that nobody but this child has."""
 
     def kill() -> None:
-        os.setresuid(uid, uid, uid) if confine.LINUX else os.setuid(uid)
+        os.setresuid(uid, uid, uid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
 
-    os.waitpid(_fork(kill), 0)
+    _fork(kill)
 
 
 def _kill_descendants() -> None:

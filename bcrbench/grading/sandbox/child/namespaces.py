@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from bcrbench.grading.sandbox.child import kernel
-from bcrbench.grading.sandbox.child.setup import Setup
+from bcrbench.grading.sandbox.child.setup import BOX, Setup
 
-BOX = "/box"  # the working folder inside
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _KINDS = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+BOX = "/box"  # the working folder where a file system of its own is laid around the child
+
 
 class Setup(NamedTuple):
     """One child. Nothing in it is secret: the command line of a process can be read by others."""
@@ -12,7 +14,7 @@ class Setup(NamedTuple):
     role: str  # candidate or tester
     level: str  # bubblewrap, namespaces or process
     uid: int  # run as this user; -1: as the grader's
-    folder: str  # the empty working folder
+    folder: str  # an empty folder: worked in, or the mount point of the new root
     cpu_s: int
     memory_mb: int
     processes: int

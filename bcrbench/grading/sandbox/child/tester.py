@@ -126,8 +126,7 @@ def restore(old: Any, new: Any) -> Any:
 
 def run(setup: Setup, job: dict[str, Any]) -> None:
     """Judge one program and write the verdict."""
-    if confine.LINUX:
-        confine.hide_from_peers()
+    confine.hide_from_peers()
     confine.close_all_but({0, 1, 2, setup.read_fd, setup.write_fd, setup.verdict_fd, setup.status_fd})
     confine.limit(setup)
     outcome, reason = judge(Candidate(setup), job)
@@ -150,7 +149,7 @@ def judge(candidate: Candidate, job: dict[str, Any]) -> Verdict:
     try:
         check(candidate)
     except BaseException as error:
-        return candidate.stopped or _judge_error(error, ours=error is not candidate.raised)
+        return candidate.stopped or _judge_error(error, error is not candidate.raised, job["tests"])
     return candidate.stopped or ("correct", "")
 
 
@@ -164,10 +163,20 @@ def _prepare(candidate: Candidate, job: dict[str, Any]) -> Any:
     return space["check"]
 
 
-def _judge_error(error: BaseException, ours: bool = False) -> Verdict:
-    told = getattr(error, "told", None) or wire.text_of(error)
+def _judge_error(error: BaseException, ours: bool = False, tests: str = "") -> Verdict:
+    told = getattr(error, "told", None) or wire.text_of(error) + _line(error, tests)
     if isinstance(error, MemoryError):
         return "error:memory", told
     if ours and isinstance(error, _OURS):
         return "error:harness", f"in the tests: {told}"
     return "wrong", told
+
+
+def _line(error: BaseException, tests: str) -> str:
+    """Quote the tests' line that failed."""
+    number, trace = 0, error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == "<tests>":
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return f" in: {tests.splitlines()[number - 1].strip()[:300]}" if number else ""
