@@ -14,6 +14,7 @@ TASKS: Registry[Callable[[], Task]] = Registry(
         "copymachine": "bcrbench.tasks.copymachine:CopyMachine",
         "gsm8k": "bcrbench.tasks.gsm8k:Gsm8k",
         "mmlu": "bcrbench.tasks.mmlu:Mmlu",
+        "humaneval": "bcrbench.tasks.humaneval:HumanEval",
     },
     group="bcrbench.tasks",
 )

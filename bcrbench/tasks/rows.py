@@ -39,12 +39,12 @@ def id_of(where: str, row: Mapping[str, Any], default: str) -> str:
     return str(value)
 
 
-def collect(data: str, items: Iterable[tuple[str, Item]]) -> list[Item]:
+def collect(data: str, items: Iterable[tuple[str, Item]], field: str = "id") -> list[Item]:
     """The items of (where, item) pairs. Raises UserError for an id that is given twice, and when there are none."""
     found: dict[str, Item] = {}
     for where, item in items:
         if item.id in found:
-            raise UserError(f"{where}: field 'id': {told(item.id)} is given twice, expected one row an id")
+            raise UserError(f"{where}: field {field!r}: {told(item.id)} is given twice, expected one row an id")
         found[item.id] = item
     if not found:
         raise UserError(f"--data {data}: no rows, expected at least one")
