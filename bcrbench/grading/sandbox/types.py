@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from bcrbench.errors import UserError
+from bcrbench.errors import UserError, told
 
 Level = Literal["bubblewrap", "namespaces", "process"]
 LEVELS: tuple[Level, ...] = ("bubblewrap", "namespaces", "process")  # the strongest first
 Outcome = Literal["correct", "wrong", "error:timeout", "error:memory", "error:harness"]
 Ran = Literal["ran", "failed", "error:timeout", "error:memory", "error:harness"]
+_LARGEST = 2**20
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. Raises UserError for a limit below 1."""
+    """What one program may use. Raises UserError for a limit that is no number above 0."""
 
     wall_s: float = 10.0  # from the moment the program may start
     cpu_s: int = 10  # of each process
@@ -28,9 +29,11 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            whole = isinstance(value, int) or field.name == "wall_s"
-            if not whole or not (0 < value <= 2**20) or (field.name != "wall_s" and value < 1):
-                raise UserError(f"sandbox limit {field.name}: {value!r} is not a number from 1 to {2**20}")
+            number = type(value) is int or (field.name == "wall_s" and type(value) is float)
+            if not number or not 0 < value <= _LARGEST:
+                raise UserError(
+                    f"sandbox limit {field.name}: {told(value)} is not a number above 0 and up to {_LARGEST}"
+                )
 
 
 @dataclass(frozen=True)
