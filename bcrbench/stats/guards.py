@@ -188,9 +188,9 @@ def state_notes(arm: Arm) -> Iterator[str]:
 
 def ungraded_note(arm: Arm) -> str | None:
     """That a log's texts still wait for their grades, and which command gives them."""
-    if not arm.ungraded:
-        return None
     name = look_up(arm.run, "grader.name")
+    if not arm.ungraded or name == "none":  # a task of which nothing is graded
+        return None
     return (
         f"{arm.label}: {arm.ungraded} of {len(arm.items)} items are ungraded, so it has no accuracy: "
         f"`bcrbench grade {arm.path} --grader {name}` grades them"

@@ -114,12 +114,15 @@ def twin_log(folder: Path, condition: str, symbols: int, kernel: str = "flash") 
     """A run that served reused calls by a full prefill too; its first call is a warm-up."""
     rng = random.Random(f"{condition} {symbols}")
     twin = Twin(ttft_ms=100.0 + symbols, e2e_ms=900.0, tokens=1, first=False, ms=Stages())
-    items = items_of(rng, ["correct"] * 3, 5, f"copy{symbols}-", twin=twin, served="reuse")
+    items = items_of(rng, ["ungraded"] * 3, 5, f"copy{symbols}-", twin=twin, served="reuse")
     items[0].calls[0].warm_up = True
     items[0].calls[0].ttft_ms = 1e6
-    cell = {"task": "copymachine", "agents": 5, "items": f"c{symbols}", "symbols": symbols}
-    record = run_record(condition, 3, fingerprint=f"{condition}{symbols}{kernel}", task="copymachine", cell=cell,
-                        effective={}, model={"kernel": kernel}, items={"hash": f"c{symbols}"})  # fmt: skip
+    cell = {"task": "copymachine", "agents": 5, "items": f"c{symbols}"}
+    record = run_record(
+        condition, 3, fingerprint=f"{condition}{symbols}{kernel}", task="copymachine", cell=cell, effective={},
+        resolved={"data": f"symbols={symbols}"}, model={"kernel": kernel}, items={"hash": f"c{symbols}"},
+        grader={"name": "none"},
+    )  # fmt: skip
     name = f"copy{len(list(folder.iterdir()))}.jsonl"
     return save(folder / name, [record, *items], "complete", 3)
 

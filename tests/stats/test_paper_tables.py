@@ -443,8 +443,7 @@ def test_identical_runs_and_few_pairs_are_said_below_the_table(tmp_path: Path) -
 
 
 def test_a_twinless_copymachine_run_is_said(tmp_path: Path) -> None:
-    cell = {"task": "copymachine", "symbols": 64}
-    cell_log(tmp_path, "kvcomm:gamma=0.3", "copymachine", 5, cell=cell)
+    cell_log(tmp_path, "kvcomm:gamma=0.3", "copymachine", 5)
     assert "no reused call beside a dense serving" in notes(tmp_path, "10")
 
 

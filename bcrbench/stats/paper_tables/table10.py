@@ -17,6 +17,7 @@ from bcrbench.stats.paper_tables.panel import Column, Line, Panel
 from bcrbench.stats.paper_tables.places import task_of
 
 TASK = "copymachine"
+DEFAULT = "symbols=512"  # the task's own
 SYMBOLS = (64, 512, 2048, 4096)
 KERNELS = {"flash": "FA2", "sdpa": "SDPA"}
 NOTES = [
@@ -113,16 +114,10 @@ NOTHING = Timed([], [], [])
 
 
 def symbols_of(run: RunRecord) -> int | None:
-    """Symbols of the shared segment that a run copied, as its log tells."""
-    for part in (run.cell, run.items, run.effective, run.resolved):
-        for key in ("symbols", "data"):
-            found = part.get(key)
-            if isinstance(found, int):
-                return found
-            digits = re.search(r"\d+", found) if isinstance(found, str) else None
-            if digits:
-                return int(digits[0])
-    return None
+    """Symbols of the shared segment that a run copied, from its `data` (`symbols=S`)."""
+    data = run.resolved.get("data") or DEFAULT
+    found = re.fullmatch(r"symbols=(\d+)", str(data))
+    return int(found[1]) if found else None
 
 
 def build(made: Build) -> list[Panel]:
