@@ -21,7 +21,7 @@ WAIT = 60  # seconds for one command
 class Chromium:
     """A headless browser with a fresh profile; use as a context."""
 
-    def __init__(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+    def __init__(self, width: int = 1280, height: int = 900) -> None:
         assert DRIVER and BROWSER
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
@@ -29,9 +29,9 @@ class Chromium:
         )
         self._url = f"http://127.0.0.1:{self._port()}"
         arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                     "--hide-scrollbars", f"--user-data-dir={self._profile.name}", f"--window-size={width},{height}"]  # fmt: skip
+                     "--hide-scrollbars", f"--user-data-dir={self._profile.name}",
+                     f"--window-size={width},{height}"]  # fmt: skip
         arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
-        arguments += ["--force-dark-mode"] if dark else []
         options: dict[str, Any] = {"binary": BROWSER, "args": arguments}
         if width < 500:  # a desktop window cannot be as narrow as a phone
             options["mobileEmulation"] = {"deviceMetrics": {"width": width, "height": height, "pixelRatio": 2}}

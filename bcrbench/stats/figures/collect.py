@@ -26,13 +26,13 @@ class Drawing:
     why: str = ""  # the reason where there is no chart
 
 
-def collect(cells: Sequence[Cell], probes: Sequence[Probe]) -> Iterator[Drawing]:
-    """Make every figure for everything that it is made for, figure by figure."""
+def collect(cells: Sequence[Cell], probes: Sequence[Probe], most: int | None = None) -> Iterator[Drawing]:
+    """Make every figure for everything that it is made for, or for the first `most` of each, figure by figure."""
     for figure in all_figures():
         subjects = _subjects(figure, cells, probes)
         if not subjects:
             yield Drawing(figure, 1, 1, "", None, "no log of a probe" if figure.per == "probe" else "no log of a run")
-        for place, (where, subject) in enumerate(subjects, 1):
+        for place, (where, subject) in enumerate(subjects[:most], 1):
             yield _drawing(figure, place, len(subjects), where, subject)
 
 

@@ -12,7 +12,7 @@ from bcrbench.runs.schema import Stages
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.figures.base import Chart, Figure, NoData, chosen
-from bcrbench.stats.figures.source import FigureCall, figure_items
+from bcrbench.stats.figures.source import figure_items
 from bcrbench.stats.figures.style import COLOURS, FAINT, legend, named
 from bcrbench.stats.summary import Row
 
@@ -64,18 +64,19 @@ def _first_of_each(arms: Sequence[Arm]) -> list[Arm]:
     return list({arm.label: arm for arm in reversed(arms)}.values())[::-1]
 
 
-def _where(arm: Arm, item: str, call: FigureCall) -> Where:
-    return str(arm.run.items.get("hash")), item, call.agent
+def _items_hash(arm: Arm) -> str:
+    return str(arm.run.items.get("hash"))
 
 
 def _lengths(arms: Sequence[Arm]) -> dict[Where, int]:
     """Rows assembled for a call, from the first condition that reused it: dense calls do not say."""
     found: dict[Where, int] = {}
     for arm in arms:
+        items = _items_hash(arm)
         for item in figure_items(arm):
             for call in item.calls:
                 if call.served == "reuse":
-                    found.setdefault(_where(arm, item.id, call), call.rows.predicted)
+                    found.setdefault((items, item.id, call.agent), call.rows.predicted)
     return found
 
 
@@ -99,12 +100,13 @@ def _rows(arms: Sequence[Arm], lengths: dict[Where, int], edges: list[int]) -> l
 
 def _timed(arm: Arm, lengths: dict[Where, int]) -> Iterator[_Timed]:
     """The arm's calls of known length, their dense twins too; what warmed up is left out."""
+    label, items = arm.label, _items_hash(arm)
     for item in figure_items(arm):
         for call in item.calls:
-            length = lengths.get(_where(arm, item.id, call))
+            length = lengths.get((items, item.id, call.agent))
             if length is None or call.warm_up:
                 continue
-            yield _Timed(arm.label, length, call.served == "reuse", call.ms, call.ttft_ms)
+            yield _Timed(label, length, call.served == "reuse", call.ms, call.ttft_ms)
             if call.twin:
                 yield _Timed(TWINS, length, False, call.twin.ms, call.twin.ttft_ms)
 

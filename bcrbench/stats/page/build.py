@@ -23,8 +23,6 @@ from bcrbench.stats.page.items import BUDGET, browser
 from bcrbench.stats.page.provenance import Provenance, provenance
 from bcrbench.stats.page.svg import clean
 
-MOST_FIGURES = 14  # a page of a large sweep stays quick to make and to open; --plot draws all
-
 
 @dataclass(frozen=True)
 class CellView:
@@ -107,15 +105,14 @@ def _summary(cells: Sequence[Cell]) -> str:
 def _figures(drawings: Sequence[Drawing]) -> tuple[list[FigureView], list[str]]:
     views: list[FigureView] = []
     skipped: list[str] = []
-    drawn = sorted((one for one in drawings if one.chart is not None), key=lambda one: one.place)
-    kept = {id(one) for one in drawn[:MOST_FIGURES]}
     for number, drawing in enumerate(drawings):
         if drawing.chart is None:
             skipped += remarks(drawing)
-        elif id(drawing) in kept:
+        else:
             views.append(_figure(drawing, f"f{number}-"))
-    left = len(drawn) - len(views)
-    skipped += [f"{left} figures of other cells: --plot draws all"] if left else []
+    places = {drawing.figure.name: (drawing.place, drawing.of) for drawing in drawings}
+    for name, (last, of) in places.items():
+        skipped += [f"figure {name} of {of - last} more cells: --plot draws all"] if last < of else []
     return views, skipped
 
 

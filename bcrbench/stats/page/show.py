@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.stats.arms import make_arms
-from bcrbench.stats.cells import make_cells
+from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.figures.collect import collect
 from bcrbench.stats.figures.write import make_folder, write_figures
 from bcrbench.stats.page.build import build
 from bcrbench.stats.report import Options
 from bcrbench.stats.units import is_probe
+
+MANY, FEW = 6, 2  # cells that have figures in a page
+LARGE = 50_000  # calls from which on they are few
 
 
 def check_targets(logs: Sequence[Path], html: Path | None, plot: Path | None) -> None:
@@ -35,18 +40,41 @@ def show(
 
     Raises UserError for what must not be compared and for a place that cannot be written to.
     """
+    with _settled():
+        return _show(logs, options, notes, html, plot)
+
+
+@contextmanager
+def _settled() -> Iterator[None]:
+    """Keep the logs out of the collector's rounds, which would walk through them for every figure."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _show(
+    logs: Sequence[Log[ItemOutcome]], options: Options, notes: Sequence[str], html: Path | None, plot: Path | None
+) -> list[str]:  # fmt: skip
     runs = [log for log in logs if not is_probe(log)]
     cells, _ = make_cells(make_arms(runs, options.grader), options.vs, options.intersect)
-    drawings = list(collect(cells, [log for log in logs if is_probe(log)]))
+    probes = [log for log in logs if is_probe(log)]
     told: list[str] = []
     if plot is not None:
-        written, told = write_figures(plot, drawings)
+        written, told = write_figures(plot, collect(cells, probes))
         told.append(f"{plot}: {len(written)} files" if written else f"{plot}: no figure")
     if html is not None:
-        page = build(cells, drawings, notes)
+        page = build(cells, list(collect(cells, probes, _places(cells))), notes)
         write_whole(html, page)
         told.append(f"{html}: {len(page) / 1e6:.1f} MB")
     return told
+
+
+def _places(cells: Sequence[Cell]) -> int:
+    """Cells that a page has figures of: a page of a large sweep stays quick to make and to open."""
+    calls = sum(len(item.calls) for cell in cells for arm in cell.arms for item in arm.items)
+    return MANY if calls <= LARGE else FEW
 
 
 def write_whole(path: Path, content: bytes) -> None:
