@@ -44,9 +44,9 @@ class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DefaultMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the release words its default mode where it differs from its reuse mode (`dense:prompts=released-modes`).
 
-    `decision_user` is the deciding node's `user`. `feedback` is appended to the output of an agent with a tool, in the
-    place of `peer_feedback`; without it, `peer_feedback` stays, and with `fenced_only` only behind an output that is
-    one fenced block of code.
+    `decision_user` is the deciding node's `user`. `feedback` is appended to the output of an agent with a tool, and
+    workers are not shown `peer_feedback`; without it, `peer_feedback` stays, and with `fenced_only` workers are shown
+    it only behind an output that is one fenced block of Python. The deciding node is shown `peer_feedback` always.
     """
 
     decision_user: str | None = None

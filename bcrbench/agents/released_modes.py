@@ -13,7 +13,7 @@ from bcrbench.agents.graph import Agent
 from bcrbench.agents.prompt import QUESTION, feedback_name, render, response_name
 from bcrbench.agents.promptset import Heard, PromptSet
 
-FENCE = "```"
+OPENING, CLOSING = "```python", "```"  # of an output that is one block of code
 
 
 def default_mode_text(
@@ -31,13 +31,19 @@ def default_mode_text(
 
 
 def _heard(prompts: PromptSet, agent: Agent, peer: str, role: str, texts: Mapping[str, str]) -> Heard:
+    """What an agent is shown of a peer; the deciding node is shown feedback as in reuse mode, whatever the output."""
     mode = prompts.default_mode
     output = texts[response_name(peer)].strip()
     feedback = texts.get(feedback_name(peer))
     if feedback is None:
         return Heard(peer, role, output)
     if mode.feedback is not None:
-        told = mode.feedback.replace("{feedback}", feedback)
-        return Heard(peer, role, output + told, block=prompts.plain_block(agent.role))
-    plain = mode.fenced_only and not (output.startswith(FENCE) and output.endswith(FENCE))
-    return Heard(peer, role, output, feedback, prompts.plain_block(agent.role) if plain else None)
+        output += mode.feedback.replace("{feedback}", feedback)
+    hidden = mode.feedback is not None or (mode.fenced_only and not _fenced(output))
+    return Heard(
+        peer, role, output, feedback, prompts.plain_block(agent.role) if hidden and not agent.decides else None
+    )
+
+
+def _fenced(output: str) -> bool:
+    return output.startswith(OPENING) and output.endswith(CLOSING)

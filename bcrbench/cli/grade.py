@@ -66,7 +66,10 @@ def _grade(logs: list[Log[ItemRecord]], graders: tuple[str, ...], code: bool) ->
     from bcrbench.grading.regrade import check_means, regrade
 
     if not graders and not code:
-        raise UserError("--grader: none given, expected the name of a grader; --list shows them")
+        raise UserError(
+            "--grader: none given, expected the name of a grader (--list shows them), or --allow-code-execution for "
+            "each log's own"
+        )
     kit = Kit(code)
     work = [(log, name) for log in logs for name in graders or (str(log.run.grader.get("name")),)]
     for log, name in work:

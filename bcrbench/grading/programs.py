@@ -23,13 +23,10 @@ def entry_of(task: str) -> str | None:
 
 def program_of(code: str, task: str, entry_point: str) -> str:
     """The program of an answer's code."""
-    dedented = textwrap.dedent(code)
-    if _defines(dedented, entry_point):
-        program = _head(task, entry_point) + dedented
-    elif _is_body(code):
+    if _is_body(code, entry_point):
         program = task + code
     else:
-        program = _head(task, entry_point) + code
+        program = _head(task, entry_point) + textwrap.dedent(code)
     return "".join(_FUTURE.findall(program)) + PRELUDE + _FUTURE.sub("", program)
 
 
@@ -38,13 +35,8 @@ def _head(task: str, entry_point: str) -> str:
     return next((task[: found.start()] for found in _DEF.finditer(task) if found[1] == entry_point), "")
 
 
-def _defines(code: str, name: str) -> bool:
-    """Whether a line at the margin makes the name."""
-    made = rf"^(?:(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]*)?=(?!=))"
-    return bool(re.search(made, code, re.MULTILINE))
-
-
-def _is_body(code: str) -> bool:
-    """Whether the first line that is not blank is indented."""
+def _is_body(code: str, name: str) -> bool:
+    """Whether the first line that is not blank is indented, and the function is not made anywhere."""
     first = next((line for line in code.split("\n") if line.strip()), "")
-    return first[:1] in (" ", "\t")
+    made = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b"  # a body may well have a variable of the name
+    return first[:1] in (" ", "\t") and not re.search(made, textwrap.dedent(code), re.MULTILINE)

@@ -11,7 +11,10 @@ Need = Literal["code", "pages"]
 
 
 class Tool(Protocol):
-    """One tool. It never fails: what goes wrong is told in the feedback, as an agent would see it."""
+    """One tool. What is wrong with a response is told in the feedback, as an agent would see it.
+
+    What is no fault of the response raises RunFailed: agents must not be told of a failure that is ours.
+    """
 
     name: ClassVar[str]
     needs: ClassVar[Need]
