@@ -14,6 +14,7 @@ from typing import Any
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.runs.schema import ProbeRecord
+from bcrbench.stats import differences
 from bcrbench.stats.paper_tables.printed import printed
 from bcrbench.stats.report import Options, Report, report
 from bcrbench.stats.summary import Row
@@ -117,13 +118,8 @@ def _attention_and_coin(probes: list[ProbeRecord], seeds: int) -> dict[int, tupl
 
 def paired_t(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, float | None]:
     """Student's t of one - two and its two-sided p; None where fewer than two differences, or equal ones, have none."""
-    differences = [a - b for a, b in zip(one, two, strict=True)]
-    if len(differences) < 2 or len(set(differences)) == 1:
-        return None, None
-    from scipy.stats import ttest_rel
-
-    found = ttest_rel(one, two)
-    return float(found.statistic), float(found.pvalue)
+    found = differences.paired_t(differences.differences(one, two))
+    return found.statistic, found.p
 
 
 def _paper() -> dict[str, Any]:

@@ -60,6 +60,15 @@ def test_the_intervals_cover() -> None:
     assert covered / 150 > 0.95 - 3 * 0.018
 
 
+def test_an_items_two_sums_are_drawn_together() -> None:
+    """Items of very unequal length, all about twice as fast: drawn apart, the interval would be ten times as wide."""
+    rng = np.random.default_rng(8)
+    after = np.exp(rng.normal(3, 1, 50))
+    found = ratio_of_means([[one] for one in 2 * after * rng.normal(1, 0.01, 50)], [[one] for one in after])
+    assert found.low is not None and found.high is not None
+    assert 1.98 < found.low < found.value < found.high < 2.02
+
+
 def test_constant_data_has_a_reason() -> None:
     found = mean_of_ratios([[4.0, 6.0], [8.0]], [[2.0, 3.0], [4.0]])
     assert found[:4] == (2.0, 2.0, 2.0, "percentile") and "BCa" in (found.reason or "")
@@ -85,6 +94,13 @@ def test_a_mean_of_ratios_is_within_its_range(pairs: list[tuple[float, float]]) 
     else:
         with pytest.raises(ValueError, match="variation"):
             ratio_range(before.mean(), after.mean(), variation)
+
+
+@pytest.mark.parametrize(("before", "bound"), [([1.0, 9.0], 0), ([3.0, 3.0], 1)])
+def test_the_range_is_reached_where_ratios_follow_times(before: list[float], bound: int) -> None:
+    """Ratios 1 and 3, or 3 and 1, of times 1 and 3: both vary by half, and their mean is 2 either way."""
+    assert speedup(before, [1.0, 3.0]).mean_of_ratios == 2
+    assert ratio_range(sum(before), 4.0, 0.5)[bound] == pytest.approx(2)
 
 
 def test_tests_of_times_name_themselves() -> None:

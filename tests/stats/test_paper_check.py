@@ -155,7 +155,7 @@ def breaks(k: int, path: tuple[Any, ...]) -> bool:
 @pytest.mark.parametrize("k", [k for k, one in enumerate(FIGURES) if EXPECTED[str(one.agrees)]], ids=name)
 def test_a_figure_breaks_when_an_input_does(k: int) -> None:
     paths = list(leaves(resolved(FIGURES[k], CELLS)))
-    assert any(breaks(k, path) for path in paths)
+    assert any(breaks(k, path) for path in reversed(paths))
 
 
 def test_nearly_every_single_input_matters() -> None:

@@ -69,17 +69,17 @@ def _looks_significant(row: np.ndarray) -> bool:
     return bool((2 * binom.cdf(np.minimum(b, c), b + c, 0.5) < 0.05).any())
 
 
-@given(items=pairs)
-def test_a_run_is_followed_item_by_item(items: list[tuple[bool, bool]]) -> None:
+@given(items=pairs, alpha=st.floats(0.02, 0.95))
+def test_a_run_is_followed_item_by_item(items: list[tuple[bool, bool]], alpha: float) -> None:
     reference, row = [one for one, _ in items], [two for _, two in items]
-    found = follow(reference, row)
+    found = follow(reference, row, alpha)
     wealth, b, c = [1.0], 0, 0
     for one, two in items:
         b, c = b + (one and not two), c + (two and not one)
         wealth.append(e_value(b, c))
     assert (found.split, found.e) == ((b, c), pytest.approx(wealth[-1]))
     assert found.p == pytest.approx(1 / max(wealth))
-    first = next((k for k, held in enumerate(wealth) if held >= 20), None)
+    first = next((k for k, held in enumerate(wealth) if k and held >= 1 / alpha), None)
     assert found.stopped_at == first
     assert (found.stopped_split is None) == (first is None)
 
