@@ -12,7 +12,7 @@ import pytest
 from bcrbench.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("torch", "transformers", "scipy", "numpy", "datasets", "pandas", "matplotlib")
+HEAVY = ("torch", "transformers", "scipy", "numpy", "datasets", "pandas", "matplotlib", "ray")
 
 # Runs --help in a fresh interpreter and reports which heavy modules came along.
 PROBE = """

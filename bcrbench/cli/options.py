@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from functools import wraps
+from typing import Any, Callable, TypeVar, cast
 
 import click
+
+from bcrbench.sweep.executors import checked
+from bcrbench.sweep.executors.base import Where
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +66,22 @@ _LOGGED = [
     click.option("--out", metavar="DIR", help="Where run logs go.  [default: runs]"),
 ]
 
+_WHERE = [
+    click.option(
+        "--executor", default="local", metavar="NAME", help="local, or ray (needs bcrbench[ray]).  [default: local]"
+    ),
+    click.option(
+        "--address", metavar="ADDR", help="Ray: the cluster to join, auto or HOST:PORT; else one of this machine."
+    ),
+    click.option(
+        "--num-gpus",
+        type=float,
+        metavar="N",
+        help="Ray: GPUs a run, also a part of one.  [default: 1 where there are any]",
+    ),
+    click.option("--workers", type=int, metavar="N", help="Ray: runs at once.  [default: what there is room for]"),
+]
+
 
 def cell_options(command: F) -> F:
     """What items are run on, and how: the options of a command that keeps no log."""
@@ -75,3 +95,17 @@ def run_options(command: F) -> F:
     for option in reversed(_LOGGED):
         command = option(command)
     return cell_options(command)
+
+
+def executor_options(command: F) -> F:
+    """Where runs are carried out, packed into one argument `where`; no setting, as no log holds it."""
+
+    @wraps(command)
+    def packed(
+        *args: Any, executor: str, address: str | None, num_gpus: float | None, workers: int | None, **rest: Any
+    ) -> Any:
+        return command(*args, where=checked(Where(executor, address, num_gpus, workers)), **rest)
+
+    for option in reversed(_WHERE):
+        packed = option(packed)
+    return cast(F, packed)

@@ -55,7 +55,8 @@ def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str |
 
 
 def _probe(given: dict[str, Any], segment: int | None, flags: dict[str, Any]) -> None:
-    from bcrbench.cli.running import quiet_libraries, say, stoppable
+    from bcrbench.cli.running import say, stoppable
+    from bcrbench.engine.quiet import quiet_libraries
     from bcrbench.errors import UserError
     from bcrbench.probe.units import UnitOptions, check_units, run_units, variants
     from bcrbench.settings import FILE, from_flags, from_folder, resolve

@@ -7,7 +7,10 @@ from typing import Any, Iterator
 
 import click
 
+from bcrbench.engine.quiet import quiet_libraries
 from bcrbench.errors import RunFailed, inert
+from bcrbench.sweep.executors import EXECUTORS
+from bcrbench.sweep.executors.base import Where
 
 
 def say(line: str) -> None:
@@ -24,26 +27,24 @@ def one_cell(flags: dict[str, Any], conditions: list[str]) -> None:
     run_plans(plan(settings, conditions, given), flags["dry_run"])
 
 
-def run_plans(plans: list[Any], dry_run: bool) -> None:
-    """Carry out planned runs in order. One failing run does not stop the rest; the last lines say which and why."""
+def run_plans(plans: list[Any], dry_run: bool, where: Where | None = None) -> None:
+    """Carry out planned runs. One failing run does not stop the rest; the last lines say which and why."""
     from bcrbench.runs.log import ensure_writable
     from bcrbench.sweep.dry import show
 
     if dry_run:
+        quiet_libraries()
         show(plans)
         return
     for folder in {plan.cell.settings.out for plan in plans}:
         ensure_writable(folder)
-    quiet_libraries()
-    from bcrbench.sweep.execute import Models, execute
-
-    models, failed = Models(), []
-    for plan in plans:
-        try:
-            with stoppable():
-                click.echo(execute(plan, models, say))
-        except RunFailed as error:
-            failed.append(f"{plan.spec.text}: {error}")
+    where, failed = where or Where(), []
+    with stoppable():
+        for end in EXECUTORS.get(where.executor)(plans, where, say):
+            if end.log is not None:
+                click.echo(end.log)
+                continue
+            failed.append(f"{end.plan.spec.text}: {end.why}")
             say(f"failed: {failed[-1]}")
     if failed:
         raise RunFailed(f"{len(failed)} of {len(plans)} runs failed: " + "; ".join(failed))
@@ -59,11 +60,3 @@ def stoppable() -> Iterator[None]:
     except Cancelled:
         say("stopped; the same command continues")
         raise click.exceptions.Exit(130) from None
-
-
-def quiet_libraries() -> None:
-    """Keep transformers' warnings and bars off the terminal."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()

@@ -6,8 +6,9 @@ from typing import Any, Callable, TypeVar
 
 import click
 
-from bcrbench.cli.options import run_options
+from bcrbench.cli.options import executor_options, run_options
 from bcrbench.sweep.axes import AXES
+from bcrbench.sweep.executors.base import Where
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,8 +27,9 @@ def _axis_options(command: F) -> F:
 @click.argument("recipe", required=False)
 @_axis_options
 @click.option("--conditions", "typed", multiple=True, metavar="COND", help="A condition string; repeatable.")
+@executor_options
 @run_options
-def sweep(recipe: str | None, typed: tuple[str, ...], **flags: Any) -> None:
+def sweep(recipe: str | None, typed: tuple[str, ...], where: Where, **flags: Any) -> None:
     """Run several conditions, Dense first; complete runs are skipped, partial ones resumed.
 
     Conditions come from --conditions, else from the RECIPE (a name or a YAML file). --gamma and --rho vary them: each
@@ -37,4 +39,4 @@ def sweep(recipe: str | None, typed: tuple[str, ...], **flags: Any) -> None:
     from bcrbench.sweep.grid import expand
 
     axes = {name: flags.pop(name) for name in AXES}
-    run_plans(expand(recipe, list(typed), flags, axes), flags["dry_run"])
+    run_plans(expand(recipe, list(typed), flags, axes), flags["dry_run"], where)

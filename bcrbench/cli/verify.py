@@ -39,7 +39,8 @@ def verify(tokens: bool, repeat: str | None, only: str | None, fmt: str, **flags
 def _verify(names: list[str], repeat: str, light: bool, fmt: str, flags: dict[str, Any]) -> None:
     import json
 
-    from bcrbench.cli.running import quiet_libraries, say
+    from bcrbench.cli.running import say
+    from bcrbench.engine.quiet import quiet_libraries
     from bcrbench.settings import FILE, from_flags, from_folder, resolve
     from bcrbench.verify.bench import Bench
     from bcrbench.verify.finding import Finding

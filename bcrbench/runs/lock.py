@@ -10,12 +10,16 @@ from pathlib import Path
 from bcrbench.errors import UserError
 
 
+class LogHeld(UserError):
+    """Another process, or another writer in this one, holds a log's lock."""
+
+
 class WriteLock:
     """The lock of one log, taken on construction.
 
     It lies beside the log because a log may be replaced while it is locked. The kernel gives it back when the process
-    dies, however it dies, so a left-over lock file never blocks. Raises UserError when another process, or another
-    writer in this one, holds it.
+    dies, however it dies, so a left-over lock file never blocks. Raises LogHeld when another process, or another
+    writer in this one, holds it, UserError when the folder cannot be written.
     """
 
     def __init__(self, log: Path) -> None:
@@ -41,7 +45,7 @@ def _take(log: Path, path: Path) -> int:
             holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
             os.close(fd)
             who = f"process {holder}" if holder else "another process"
-            raise UserError(f"{log}: is being written by {who}, expected one writer a log") from None
+            raise LogHeld(f"{log}: is being written by {who}, expected one writer a log") from None
         except OSError as error:
             os.close(fd)
             raise UserError(f"{log}: cannot be locked ({error.strerror})") from error
