@@ -171,6 +171,18 @@ def test_compare(any_sandbox: Sandbox) -> None:
     assert [value.ok for value in done.values] == [True, True, False, True, False]
 
 
+def test_what_a_program_says_can_be_logged(any_sandbox: Sandbox) -> None:
+    said = "'\\ud800\\x1b[2J'"
+    program = (
+        f"class R:\n    __slots__ = ()\n    def __repr__(self): return {said}\ndef add(): raise ValueError({said})\n"
+    )
+    done = any_sandbox.evaluate(program, ["R()", "add()"])
+    reason = any_sandbox.judge(program, check("candidate()"), "add").reason
+    for text in (done.values[0].text, done.values[1].error, reason):
+        assert "\\ud800" in text.encode().decode()
+    assert reason.isprintable()
+
+
 def test_main_block_does_not_run(any_sandbox: Sandbox) -> None:
     done = any_sandbox.evaluate("x = 1\nif __name__ == '__main__':\n    x = 2\n", ["x"])
     assert done.values[0].text == "1"

@@ -81,6 +81,6 @@ def _probe(sandbox: Sandbox) -> tuple[list[bool], str]:
 
 
 def _tell(level: Level, held: list[str]) -> str:
-    closed = {"TCP": "no TCP", "files": "no writing outside its folder"}
-    means = _MEANS.get(level) or ", ".join(["limits only", *[closed[what] for what in held]])
+    words = {"TCP": ("no TCP", "network open"), "files": ("no writing outside its folder", "its user's files open")}
+    means = _MEANS.get(level) or ", ".join(["limits only", *[pair[what not in held] for what, pair in words.items()]])
     return f"{level}: {means}; runs as {'a user of its own' if can_lend_users() else 'the user who grades'}"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bcrbench.errors import UserError
+from bcrbench.errors import UserError, inert
 from bcrbench.grading.sandbox import ending
 from bcrbench.grading.sandbox.child import wire
 from bcrbench.grading.sandbox.children import Child, start
@@ -71,7 +71,7 @@ class Sandbox:
                 streams.read_until(lambda: not streams.is_open(candidate.status), time.monotonic() + ending.KNOWN_S)
             stack.pop_all().close()
         outcome, reason = ending.of_judgement(said, on_time, candidate, tester, self.limits)
-        return Judged(outcome, reason, spent, candidate.printed())
+        return Judged(outcome, inert(reason), spent, candidate.printed())
 
     def _follow(self, candidate: Child, done: Any) -> tuple[float, bool]:
         """Wait until done or out of time: when the program could start, and whether it was done."""
@@ -114,7 +114,7 @@ class Sandbox:
             messages = _messages(bytes(streams.text(answers[0])))
             stack.pop_all().close()
         outcome, reason = ending.of_evaluation(messages, len(expressions), on_time, candidate, self.limits)
-        return Evaluated(outcome, reason, _values(messages[1:], len(expressions)), spent, candidate.printed())
+        return Evaluated(outcome, inert(reason), _values(messages[1:], len(expressions)), spent, candidate.printed())
 
 
 class _Ends:
@@ -172,8 +172,13 @@ def _values(messages: list[dict[str, Any]], count: int) -> tuple[Value, ...]:
 def _value(message: dict[str, Any]) -> Value:
     error = message.get("error")
     if error is None and isinstance(message.get("text"), str):
-        return Value(True, message["text"][: wire.TEXT_CAP], "", message.get("equal") is True)
-    return Value(False, "", str(error)[: wire.TEXT_CAP])
+        return Value(True, _sound(message["text"]), "", message.get("equal") is True)
+    return Value(False, "", _sound(str(error)))
+
+
+def _sound(text: str) -> str:
+    """Cut a text, and escape the lone surrogates that a log could not hold."""
+    return text[: wire.TEXT_CAP].encode("utf-8", "backslashreplace").decode()
 
 
 def _unstarted(reason: str, count: int) -> Evaluated:
