@@ -54,10 +54,24 @@ _PAPER = [
     click.option("--paper", is_flag=True, help="Put the paper's figures beside ours, with --table or a probe's log."),
     click.option("--paper-check", is_flag=True, help="Recompute the paper's figures from its counts; needs no logs."),
 ]
+_SHOWN = [
+    click.option(
+        "--html",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Also write one page to share: tables, figures, items.",
+    ),
+    click.option(
+        "--plot",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Also draw figures: PNG, PDF and their data as CSV.",
+    ),
+]
 
 
 def _options(command: F) -> F:
-    for option in reversed([*_CHOICE, *_COLUMNS, *_TESTS, *_PAPER]):
+    for option in reversed([*_CHOICE, *_COLUMNS, *_TESTS, *_PAPER, *_SHOWN]):
         command = option(command)
     return command
 
@@ -65,7 +79,10 @@ def _options(command: F) -> F:
 @click.command("stats", short_help="Compare the conditions of run logs.")
 @click.argument("logs", nargs=-1, type=click.Path(path_type=Path))
 @_options
-def stats(logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, paper_check: bool, **asked: Any) -> None:
+def stats(
+    logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, paper_check: bool, html: Path | None,
+    plot: Path | None, **asked: Any,
+) -> None:  # fmt: skip
     """Compare the conditions in LOGS: files, or directories of *.jsonl files.
 
     One row a condition: accuracy with its Wilson interval; b, the items that only the reference solves, and c, those
@@ -77,6 +94,7 @@ def stats(logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, pape
     bcrbench stats runs/*.jsonl --vs dense
     bcrbench stats runs --vs kvcomm:gamma=0.3 --difference --format md
     bcrbench stats runs --table 3 --paper
+    bcrbench stats runs --html outputs/report.html --plot outputs
     """
     from bcrbench.cli.logs import log_files
     from bcrbench.stats.command import check_paper, print_report, print_table
@@ -89,9 +107,21 @@ def stats(logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, pape
     if not logs:
         raise click.UsageError("Missing argument 'LOGS...'.")
     options = Options(**asked)
-    read, unread = read_logs(log_files(logs))
+    paths = log_files(logs)
+    shown = html is not None or plot is not None
+    if shown:
+        from bcrbench.stats.page.show import check_targets, read_for_figures, show
+
+        check_targets(paths, html, plot)
+        read, unread = read_logs(paths, read_for_figures)
+    else:
+        read, unread = read_logs(paths)
     made = print_report(read, options, fmt, paper) if table is None else print_table(table, read, options, fmt, paper)
-    _say(made.text, [*unread, *made.notes])
+    notes = [*unread, *made.notes]
+    if shown:
+        page_notes = notes if table is None else print_report(read, options, "table", False).notes
+        notes = [*notes, *show(read, options, page_notes, html, plot)]
+    _say(made.text, notes)
 
 
 def _say(text: str, notes: list[str]) -> None:

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "stats")]
 COMMAND = "from bcrbench.cli.main import main; main()"
 
 
-def make_logs(folder: Path, logs: int, items: int) -> None:
+def make_logs(folder: Path, logs: int, items: int, agents: int = 3) -> None:
     """Ten conditions a cell, as a sweep over agents and models would leave them."""
     from loglines import write_log
 

@@ -14,10 +14,13 @@ from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.stats.arms import make_arms
 from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.figures.collect import collect
+from bcrbench.stats.figures.source import read_for_figures
 from bcrbench.stats.figures.write import make_folder, write_figures
 from bcrbench.stats.page.build import build
 from bcrbench.stats.report import Options
 from bcrbench.stats.units import is_probe
+
+__all__ = ["check_targets", "read_for_figures", "show", "write_whole"]
 
 MANY, FEW = 6, 2  # cells that have figures in a page
 LARGE = 50_000  # calls from which on they are few
