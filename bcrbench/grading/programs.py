@@ -23,10 +23,7 @@ def entry_of(task: str) -> str | None:
 
 def program_of(code: str, task: str, entry_point: str) -> str:
     """The program of an answer's code."""
-    if _is_body(code, entry_point):
-        program = task + code
-    else:
-        program = _head(task, entry_point) + textwrap.dedent(code)
+    program = task + code if _is_body(code, entry_point) else _head(task, entry_point) + textwrap.dedent(code)
     return "".join(_FUTURE.findall(program)) + PRELUDE + _FUTURE.sub("", program)
 
 

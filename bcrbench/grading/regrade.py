@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bcrbench.errors import RunFailed, UserError, unknown
+from bcrbench.grading.kit import Kit
 from bcrbench.grading.verdict import HARNESS, needs_model, runs_code, verdict
 from bcrbench.runs.log import Log, LogWriter, read_log
 from bcrbench.runs.schema import GradeRecord, ItemRecord
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader
-from bcrbench.grading.kit import Kit
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ The wording of the request is ours.
 
 from __future__ import annotations
 
-from bcrbench.grading.verdict import UNGRADED, Verdict
 from bcrbench.grading.kit import Kit
+from bcrbench.grading.verdict import UNGRADED, Verdict
 
 MAX_TOKENS = 128
 OPENING = "A: "  # the release keeps what follows the first one

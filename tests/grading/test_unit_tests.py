@@ -103,7 +103,7 @@ def test_a_gold_answer_of_another_kind_is_refused(gold: str) -> None:
 
 
 def test_the_gold_answer_is_canonical_json() -> None:
-    assert GOLD == json.dumps(json.loads(GOLD), sort_keys=True, separators=(",", ":"))
+    assert json.dumps(json.loads(GOLD), sort_keys=True, separators=(",", ":")) == GOLD
     assert set(json.loads(GOLD)) == {"entry_point", "prompt", "test"}
 
 

@@ -119,7 +119,8 @@ def test_empty_missing_and_broken_files_are_refused(file: Write, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "text",
-    ["23\n5\n11\n", "HumanEval/23\n\n# a comment\nHumanEval/5\nHumanEval/11", "[23, 5, 11]", '["HumanEval/23", "5", 11]',
+    ["23\n5\n11\n", "HumanEval/23\n\n# a comment\nHumanEval/5\nHumanEval/11", "[23, 5, 11]",
+     '["HumanEval/23", "5", 11]',
      '{"name": "HumanEval_23_strlen"}\n{"name": "HumanEval_5_a_b"}\n{"task_id": "HumanEval/11"}\n',
      "\ufeff023\r\n5\r\n 11\r\n"],
 )  # fmt: skip
