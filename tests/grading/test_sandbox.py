@@ -101,6 +101,10 @@ def test_tests_without_end_run_out_of_time(any_sandbox: Sandbox) -> None:
     assert outcome(any_sandbox, ADD, "while True: pass") == "error:timeout"
 
 
+def test_tester_is_limited_too(any_sandbox: Sandbox) -> None:
+    assert outcome(any_sandbox, ADD, "bytearray(2 * 2**30)") == "error:memory"
+
+
 def test_verdict_without_the_secret_is_ours(any_sandbox: Sandbox) -> None:
     lines = (
         "import os",

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from bcrbench.grading.sandbox import Judged, Sandbox
+from bcrbench.grading.sandbox.child import landlock
 from bcrbench.grading.sandbox.children import can_lend_users
 
 pytestmark = [
@@ -174,6 +175,35 @@ def f(x):
     return 2
 """
     assert judged(sandbox, program).outcome == "correct"
+
+
+def test_shown_files_are_read_only(sandbox: Sandbox) -> None:
+    if sandbox.level == "process":
+        pytest.skip("no file system of its own")
+    paths = ["/", "/usr", sys.prefix, sys.base_prefix, "/dev"]
+    program = f"import os\nflags = [os.statvfs(path).f_flag & os.ST_RDONLY for path in {paths}]"
+    (value,) = sandbox.evaluate(program, ["flags"]).values
+    assert value.text == str([os.ST_RDONLY] * len(paths))
+
+
+def test_no_privileges_are_left(sandbox: Sandbox) -> None:
+    program = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+sets = (ctypes.c_uint32 * 6)()
+libc.capget((ctypes.c_uint32 * 2)(0x20080522, 0), sets)
+held = sum(sets[0:2]) | sum(sets[3:5])
+"""
+    values = sandbox.evaluate(program, ["held", "libc.prctl(39, 0, 0, 0, 0)", "os.getresuid()[0] == 0"]).values
+    to_read = 8 if sandbox.level == "process" else 0  # CAP_DAC_READ_SEARCH in two sets, where Python is root's alone
+    assert int(values[0].text) in (0, to_read)
+    assert [value.text for value in values[1:]] == ["1", "False"]
+
+
+def test_landlock_is_used_where_the_kernel_has_it(sandbox: Sandbox) -> None:
+    if sandbox.level != "process" or landlock.version() < 4:
+        pytest.skip("for the process level and Linux 6.7 on")
+    assert "no TCP" in sandbox.told and "no writing outside its folder" in sandbox.told
 
 
 def test_own_folder_is_empty_and_writable(sandbox: Sandbox) -> None:

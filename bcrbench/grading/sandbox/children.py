@@ -211,7 +211,20 @@ def _bubblewrap(setup: Setup, held_fd: int) -> list[str]:
     apart += ["--sync-fd", str(held_fd)]
     size = ["--size", str(setup.file_mb * 2**20)] if _bubblewrap_sizes() else []
     box = ["--perms", "0777", *size, "--tmpfs", BOX, "--chdir", BOX]
-    return [shutil.which("bwrap") or "bwrap", *apart, *rights, *shown, "--dev", "/dev", *box, "--remount-ro", "/", "--"]
+    return [
+        shutil.which("bwrap") or "bwrap",
+        *apart,
+        *rights,
+        *shown,
+        "--dev",
+        "/dev",
+        *box,
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--",
+    ]
 
 
 @functools.cache
