@@ -201,7 +201,8 @@ def test_forgotten_strings_leave_no_trace(first: list[str], second: list[str]) -
         strings.put(text)
     strings.forget(count)
     assert (strings.kept, strings.bytes) == (plain.kept, plain.bytes)
-    assert [strings.put(text) for text in first] == [plain.put(text) for text in first]
+    assert [strings.put(text) for text in first + second] == [plain.put(text) for text in first + second]
+    assert (strings.kept, strings.bytes) == (plain.kept, plain.bytes)
     assert strings.put(None) == -1
 
 
@@ -216,19 +217,28 @@ def test_a_line_is_found_again_and_a_changed_file_is_told(tmp_path: Path) -> Non
         read_item(path, spots["q1"])
 
 
+def test_a_torn_log_has_a_page_that_says_so(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "k.jsonl", "kvcomm:gamma=1.0", [True, False, True], status=None)
+    path.write_bytes(path.read_bytes()[:-9])
+    parsed = Parsed(make_page([path], tmp_path / "r.html"))
+    assert parsed.data()["cells"][0]["ids"] == ["q0", "q1"]
+    assert "a torn last line was left out" in parsed.text
+    assert "killed" in parsed.text
+
+
 HOSTILE_SVG = b"""<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9.123456 9"
  onload="x()">
 <script>x()</script><style>@import url(http://x.invalid/)</style><image href="http://x.invalid/a.png"/>
 <foreignObject><p>x</p></foreignObject><a href="javascript:x()"><text>inside</text></a>
 <defs><path id="m" d="M0 0"/><path id="unused" d="M1 1"/></defs>
-<use xlink:href="#m" x="1" style="fill: #202428; background: url(http://x.invalid/)"/><use href="http://x.invalid/#m"/>
+<use xlink:href="#m" x="1" style="fill: #202428; background: url(http://x.invalid/); position: fixed"/><use href="http://x.invalid/#m"/>
 <text style="font: 9px 'DejaVu Sans'; text-anchor: middle" onclick="x()">a &lt;b&gt;</text></svg>"""
 
 
 def test_only_shapes_and_text_of_a_drawing_are_kept() -> None:
     made = clean(HOSTILE_SVG, "f1-", 'a "label" <b>')
-    assert not re.search(r"script|style|image|foreign|javascript|invalid|onload|onclick|unused", made)
+    assert not re.search(r"script|style|image|foreign|javascript|invalid|onload|onclick|unused|position", made)
     assert 'id="f1-m"' in made
     assert 'href="#f1-m"' in made
     assert 'fill="currentColor"' in made

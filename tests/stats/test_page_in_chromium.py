@@ -211,6 +211,17 @@ def test_it_fits_a_phone_and_stacks_the_two_sides(plain: Path, attacked: Path) -
             assert tops[0] < tops[1]
 
 
+@pytest.mark.parametrize("width", [710, 800, 1000])
+def test_tables_fit_a_tablet_and_paper(chromium: Chromium, plain: Path, width: int) -> None:
+    browser = opened(chromium, plain)
+    browser.command("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    for media in ("screen", "print"):
+        browser.command("Emulation.setEmulatedMedia", media=media, features=[])
+        assert browser.run("return [document.documentElement.scrollWidth, innerWidth]") == [width, width]
+    browser.command("Emulation.setEmulatedMedia", media="", features=[])
+    browser.command("Emulation.clearDeviceMetricsOverride")
+
+
 def test_it_prints_without_controls_and_follows_a_dark_theme(chromium: Chromium, plain: Path) -> None:
     browser = opened(chromium, plain)
     shade = "return getComputedStyle(document.body).backgroundColor"

@@ -127,8 +127,8 @@
     const rows = call.gate.map((values) => zip(data.fields.gate, values)).map((gate) => h("tr", {},
       h("th", { scope: "row" }, said(flat(str(gate.segment)))), h("td", {}, String(gate.rows)), h("td", {}, `${gate.available}/${gate.anchors}`),
       h("td", {}, `${bits(gate.entropy)} / ${bits(gate.limit)}`), h("td", {}, said(flat(str(gate.decision))), " (", said(flat(str(gate.why))), ")")));
-    return h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors fit / all", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, rows));
+    return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors fit / all", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, rows)));
   }
   function stages(call) {
     const spent = data.fields.stages.map((name, k) => [name.replace("_", " "), call.ms[k]]).filter(([, value]) => value > 0);
@@ -201,7 +201,7 @@
         arms.map((arm, j) => h("div", { class: "side" }, h("h4", {}, said(names[j])), outcome(result(arm, k))))));
       at("item").replaceChildren(...top);
     } else at("item").replaceChildren(...top, ...whole(k, detail, arms, names));
-    if (jump) { at("item").focus({ preventScroll: true }); if (matchMedia("(max-width: 44rem)").matches) at("item").scrollIntoView(); }
+    if (jump) { at("item").focus({ preventScroll: true }); if (matchMedia("(max-width: 56rem)").matches) at("item").scrollIntoView(); }
   }
   function whole(k, detail, arms, names) {
     const items = arms.map((arm) => (detail[arm] ? zip(data.fields.item, detail[arm]) : null));
