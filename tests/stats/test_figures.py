@@ -215,3 +215,4 @@ def test_every_policy_is_drawn_before_a_second_of_any(tmp_path: Path) -> None:
     assert {"dense", "random:p=0.5", "protect-root:gamma=0.3"} <= {arm.condition for arm in kept}
     assert notes == ["5 of 11 conditions are not drawn; the data hold all"]
     assert chosen(arms, 11) == (arms, [])
+    assert [arm.condition for arm in chosen(arms, 2)[0]] == ["dense", "kvcomm:gamma=0.1"]

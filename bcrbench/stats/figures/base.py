@@ -15,6 +15,7 @@ from bcrbench.stats.summary import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+BASELINES = ("dense", "kvcomm")
 MOST = 6  # conditions that one figure tells apart
 
 
@@ -87,13 +88,13 @@ def policy(arm: Arm) -> str:
 
 
 def chosen(arms: Sequence[Arm], most: int = MOST) -> tuple[list[Arm], list[str]]:
-    """The first `most` arms, every policy before a second of any, and a note on those left out."""
+    """The first `most` arms, every policy before a second of any, the baselines first, and a note on the rest."""
     seen: Counter[str] = Counter()
     ranks = []
     for arm in arms:
         ranks.append(seen[policy(arm)])
         seen[policy(arm)] += 1
-    order = sorted(range(len(arms)), key=lambda k: (ranks[k], k))[:most]
+    order = sorted(range(len(arms)), key=lambda k: (ranks[k], policy(arms[k]) not in BASELINES, k))[:most]
     kept = [arms[k] for k in sorted(order)]
     left = len(arms) - len(kept)
     return kept, [f"{left} of {len(arms)} conditions are not drawn; the data hold all"] if left else []
