@@ -14,6 +14,7 @@ from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load, memory_told
 from bcrbench.errors import RunFailed, UserError
+from bcrbench.grading.verdict import runs_code
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.policies.repaired import Repaired
 from bcrbench.reuse.twin import Timing
@@ -75,6 +76,8 @@ def execute(
             say(f"{path}: generated programs run in the sandbox: {plan.cell.kit.sandbox.told}")
         run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
         carry_out(run, writer, done, progress(record.condition, len(plan.cell.items), say))
+    if runs_code(plan.cell.grader) and not plan.cell.kit.code:
+        say(f"{path}: the programs in its answers were not run; bcrbench grade LOG --allow-code-execution grades them")
     return path
 
 

@@ -72,6 +72,7 @@ def test_without_leave_code_is_logged_and_graded_later(
     cell: list[str], ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("reuse", *cell) == 0
+    assert f"grade LOG {ALLOWED}" in capsys.readouterr().err
     log = only(tmp_path)
     assert (ran, log.run.tools) == ([], {})
     assert {item.outcome for item in log.items} == {"ungraded"}
