@@ -142,6 +142,16 @@ def test_the_page_is_the_same_every_time(page: str, logs: list[Path], tmp_path: 
     assert re.sub(r"\S*p\.jsonl", "", again) == re.sub(r"\S*p\.jsonl", "", page)
 
 
+def test_cells_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    paths = [
+        write_log(tmp_path / f"{k}.jsonl", "dense", [True] * 3, cell={"items": f"set{k}"}, items={"hash": f"set{k}"})
+        for k in range(2)
+    ]
+    page = make_page(paths, tmp_path / "r.html")
+    names = [cell["name"] for cell in Parsed(page).data()["cells"]]
+    assert names == [f"quotes, bundled, 3 agents, items set{k}" for k in range(2)]
+
+
 def test_later_grades_are_shown_beside_the_runs_own(tmp_path: Path) -> None:
     grade = GradeRecord(id="q1", grader="strict", grader_version=2, prediction="7", outcome="wrong")
     path = write_log(tmp_path / "d.jsonl", "dense", [True, True], grades=[grade])

@@ -47,16 +47,33 @@ def _subjects(figure: Figure, cells: Sequence[Cell], probes: Sequence[Probe]) ->
     if figure.per == "probe":
         return [(_probe(probe), probe) for probe in probes]
     if figure.per == "cell":
-        return [(cell_name(cell), cell) for cell in cells]
+        return list(zip(cell_names(cells), cells, strict=True))
     groups: dict[bytes, list[Cell]] = {}
     for cell in cells:
         facts = {key: value for key, value in cell.facts.items() if key != "items"}
         groups.setdefault(msgspec.json.encode(facts, order="deterministic"), []).append(cell)
-    return [(cell_name(group[0]), group) for group in groups.values()]
+    firsts = [group[0] for group in groups.values()]
+    return list(zip(cell_names(firsts), groups.values(), strict=True))
 
 
-def cell_name(cell: Cell) -> str:
-    """A cell in a few words: task, model, agents."""
+def cell_names(cells: Sequence[Cell]) -> list[str]:
+    """The cells in a few words each, with what differs where these would be the same."""
+    alike: dict[str, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(_name(cell), []).append(cell)
+    return [_name(cell) + _apart(cell, alike[_name(cell)]) for cell in cells]
+
+
+def _apart(cell: Cell, others: Sequence[Cell]) -> str:
+    keys = [key for key in cell.facts if any(other.facts.get(key) != cell.facts[key] for other in others)]
+    return inert("".join(f", {key} {_short(cell.facts[key])}" for key in keys))
+
+
+def _short(value: Any) -> str:
+    return (" ".join(map(str, value)) if isinstance(value, list) else str(value))[:40]
+
+
+def _name(cell: Cell) -> str:
     run = cell.arms[0].run
     model = run.model.get("spec") or run.model.get("id") or cell.facts.get("model")
     agents = cell.facts.get("agents")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from typing import Any, Literal
 
 from bcrbench.stats.figures.base import Chart
@@ -28,7 +29,8 @@ def render(chart: Chart, *kinds: Kind, title: bool = True) -> list[bytes]:
         FigureCanvasAgg(figure)
         chart.draw(figure)
         if title:
-            figure.suptitle(chart.title, fontsize=9.5, wrap=True)
+            # matplotlib's own wrapping takes dollar signs for mathematics.
+            figure.suptitle(textwrap.fill(chart.title, 66), fontsize=9.5)
         return [_saved(figure, kind) for kind in kinds]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import bcrbench
 from bcrbench.errors import inert
 from bcrbench.stats.cells import Cell
-from bcrbench.stats.figures.collect import Drawing, cell_name
+from bcrbench.stats.figures.collect import Drawing, cell_names
 from bcrbench.stats.figures.render import render
 from bcrbench.stats.figures.write import remarks
 from bcrbench.stats.page import headline
@@ -61,7 +61,7 @@ def build(
         )),
         css=css,
         js=js,
-        cells=[_view(cell) for cell in cells],
+        cells=[_view(cell, name) for cell, name in zip(cells, cell_names(cells), strict=True)],
         notes=notes,
         figures=figures,
         skipped=skipped,
@@ -87,9 +87,9 @@ def _packaged(name: str) -> str:
     return (files("bcrbench.stats.page") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _view(cell: Cell) -> CellView:
+def _view(cell: Cell, name: str) -> CellView:
     shared = ", ".join(f"{key.replace('_', ' ')} {_flat(value)}" for key, value in cell.facts.items())
-    return CellView(cell_name(cell), shared, headline.tables(cell), provenance(cell.arms))
+    return CellView(name, shared, headline.tables(cell), provenance(cell.arms))
 
 
 def _flat(value: Any) -> str:

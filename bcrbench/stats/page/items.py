@@ -14,7 +14,7 @@ from typing import Any
 from bcrbench.runs.schema import Call, Feedback, Gate, GradeRecord, ItemRecord, Twin
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
-from bcrbench.stats.figures.collect import cell_name
+from bcrbench.stats.figures.collect import cell_names
 from bcrbench.stats.page.embed import to_json
 from bcrbench.stats.page.lines import find_items, read_item
 
@@ -80,12 +80,12 @@ class Browser:
 class Shelf:
     """A cell's logs, opened for reading one item at a time."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Cell, name: str) -> None:
         self.arms = cell.arms
         self.reference = cell.reference
         # The first arm's order, then what others have besides.
         self.ids = list(dict.fromkeys(chain.from_iterable(arm.ids for arm in cell.arms)))
-        self.name = cell_name(cell)
+        self.name = name
         self._spots = [find_items(arm.path) for arm in cell.arms]
         self._grades = [_by_id(arm) for arm in cell.arms]
 
@@ -114,7 +114,7 @@ def _by_id(arm: Arm) -> dict[str, list[GradeRecord]]:
 def browser(cells: Sequence[Cell], budget: int = BUDGET) -> Browser:
     """Build the browser's data within a budget of bytes. Raises UserError for an item that breaks the schema."""
     strings = Strings()
-    shelves = [Shelf(cell) for cell in cells]
+    shelves = [Shelf(cell, name) for cell, name in zip(cells, cell_names(cells), strict=True)]
     shown = [_outline(shelf, strings) for shelf in shelves]
     order = sorted(rank for number, shelf in enumerate(shelves) for rank in _ranks(shelf, number))
     room, missed, kept = budget - strings.bytes, 0, 0

@@ -127,7 +127,7 @@
     const rows = call.gate.map((values) => zip(data.fields.gate, values)).map((gate) => h("tr", {},
       h("th", { scope: "row" }, said(flat(str(gate.segment)))), h("td", {}, String(gate.rows)), h("td", {}, `${gate.available}/${gate.anchors}`),
       h("td", {}, `${bits(gate.entropy)} / ${bits(gate.limit)}`), h("td", {}, said(flat(str(gate.decision))), " (", said(flat(str(gate.why))), ")")));
-    return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors fit / all", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
+    return h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["segment", "rows", "anchors", "entropy / limit, bits", "gate"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, rows)));
   }
   function stages(call) {
