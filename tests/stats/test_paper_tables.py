@@ -498,3 +498,37 @@ def test_kernels_of_one_condition_are_two_rows(tmp_path: Path) -> None:
         twin_log(tmp_path, "bcr-chunk:gamma=0.3,select=coin", 64, kernel)
     methods = {each["method"] for each in rows(tmp_path, "10") if each["at_64"] is not None}
     assert methods == {"BCR-chunk (SDPA)", "BCR-chunk (tiles)"}
+
+
+def test_sums_and_means_over_agent_counts_need_every_count(tmp_path: Path) -> None:
+    for agents in (2, 3, 4):
+        for condition in ("dense", "kvcomm:gamma=0.3"):
+            cell_log(tmp_path, condition, agents=agents)
+    line = row(rows(tmp_path, "3"), part="Accuracy", method="KVComm")
+    assert line["gsm8k_4"] is not None and line["gsm8k_avg"] is None
+    found = row(rows(tmp_path, "4"), table="4(d)", dataset="GSM8K")
+    assert found["split_4_b"] is not None and found["pooled_b"] is None
+    for condition in ("dense", "kvcomm:gamma=0.3"):
+        cell_log(tmp_path, condition, agents=5)
+    _read.cache_clear()
+    assert row(rows(tmp_path, "3"), part="Accuracy", method="KVComm")["gsm8k_avg"] is not None
+    assert row(rows(tmp_path, "4"), table="4(d)", dataset="GSM8K")["pooled_b"] is not None
+
+
+def test_the_papers_gate_is_preferred_and_another_is_named(tmp_path: Path) -> None:
+    for gamma, right in ((0.3, "wrong"), (1.0, "correct")):
+        cell_log(tmp_path, f"cacheblend:gamma={gamma},match=cost", outcomes=[right] * 4)
+        cell_log(tmp_path, f"kvcomm:gamma={gamma}", outcomes=[right] * 4)
+    found = rows(tmp_path, "3")
+    blend, kvcomm = (row(found, part="Accuracy", method=name) for name in ("CacheBlend, cost-matched", "KVComm"))
+    assert (blend["gsm8k_3"], kvcomm["gsm8k_3"]) == (1.0, 0.0), "App. D: CacheBlend ran at gamma 1.0 on GSM8K"
+    cell_log(tmp_path, "bcr-single:gamma=0.7")
+    _read.cache_clear()
+    assert "the run is bcr-single:gamma=0.7, the paper's is bcr-single:gamma=0.3" in notes(tmp_path, "3")
+
+
+def test_a_block_that_a_run_did_not_finish_is_missing(tmp_path: Path) -> None:
+    cell_log(tmp_path, "dense", outcomes=["correct"] * 120)
+    cell_log(tmp_path, "kvcomm:gamma=0.3", outcomes=["correct"] * 70, status=None, size=120)
+    found = {each["problems"]: each["kvcomm"] for each in rows(tmp_path, "6")}
+    assert found == {"1-60": 1.0, "61-120": None, "1-120": None}

@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from loglines import run_record
 from papergrid import one_call, save
 
@@ -199,3 +203,32 @@ def test_tables_14_and_5b(tmp_path: Path) -> None:
     assert mismatches(tmp_path, "5") == ([], 6)
     wrong, count = mismatches(tmp_path, "3")
     assert (wrong, count) == ([], 5 * 15)
+
+
+def values_of(number: str, logs: list[Any]) -> dict[str, dict[str, Any]]:
+    """A grid table's values by row."""
+    panels, _ = make_table(number, logs)
+    return {line.name: line.values for panel in panels if panel.name in (number, "4(c)") for line in panel.lines}
+
+
+flags = st.lists(st.booleans(), min_size=5, max_size=5)
+
+
+@given(cells=st.lists(st.tuples(flags, flags, flags), min_size=4, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_splits_are_consistent_with_each_other_and_with_their_sums(cells: list[tuple[list[bool], ...]]) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for agents, trio in zip((2, 3, 4, 5), cells, strict=True):
+            for condition, solved in zip(("kvcomm:gamma=0.3", "bcr-chunk", "bcr-single"), trio, strict=True):
+                write(folder, condition, solved, agents=agents)
+        logs = [read_outcomes(path) for path in folder.glob("*.jsonl")]
+        found = {number: values_of(number, logs) for number in ("4", "13", "14")}
+    chunk, single, between = found["13"]["gsm8k chunk"], found["13"]["gsm8k single"], found["14"]["gsm8k single"]
+    for agents, (kvcomm, *_) in zip((2, 3, 4, 5), cells, strict=True):
+        nets = [split[f"split_{agents}"].b - split[f"split_{agents}"].c for split in (chunk, single, between)]
+        sizes = [sum(split[f"split_{agents}"]) for split in (chunk, single, between)]
+        assert nets[2] == nets[1] - nets[0] and abs(nets[0]) <= sizes[0] <= len(kvcomm)
+        assert sum(sizes) % 2 == 0 and 2 * max(sizes) <= sum(sizes)
+    for side in (0, 1):
+        assert found["4"]["gsm8k"]["single"][side] == sum(single[f"split_{agents}"][side] for agents in (2, 3, 4, 5))
