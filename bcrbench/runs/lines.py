@@ -40,9 +40,17 @@ def read_lines(path: Path, decoder: msgspec.json.Decoder[R]) -> tuple[list[R], b
         records = decoder.decode_lines(body)
     except BAD_JSON:
         raise _bad_line(path, body, decoder) from None
-    if len(records) != body.count(b"\n"):  # a blank line, or two records on one: the decoder lets both pass
+    if len(records) != _newlines(body):  # a blank line, or two records on one: the decoder lets both pass
         raise _bad_line(path, body, decoder)
     return records, whole < len(data)
+
+
+def _newlines(body: bytes) -> int:
+    """How many newlines; with lines of kilobytes `find` skips faster than `count` counts."""
+    count, at = 0, body.find(b"\n")
+    while at >= 0:
+        count, at = count + 1, body.find(b"\n", at + 1)
+    return count
 
 
 def read_bytes(path: Path) -> bytes:
