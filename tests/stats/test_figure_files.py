@@ -19,7 +19,7 @@ from bcrbench.stats.figures.collect import Drawing, collect
 from bcrbench.stats.figures.registry import all_figures
 from bcrbench.stats.figures.render import render
 from bcrbench.stats.figures.style import COLOURS, look, named, styled
-from bcrbench.stats.figures.write import file_stem, remarks, write_figures
+from bcrbench.stats.figures.write import file_stem, not_drawn, write_figures
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,7 +95,16 @@ def test_names_of_files_come_from_no_path(cell: Cell) -> None:
     assert len(stem) < 80
     assert file_stem(Drawing(figure, 1, 2, "///", None)) == "warm-up.1"
     assert file_stem(Drawing(figure, 1, 1, "anything", None)) == "warm-up"
-    assert remarks(Drawing(figure, 1, 2, "here", None, "nothing")) == ["figure warm-up (here) is not drawn: nothing"]
+
+
+def test_reasons_are_said_once() -> None:
+    one, two = all_figures()[:2]
+    missing = [Drawing(one, k, 3, f"cell {k}", None, why) for k, why in enumerate(("this", "this", "that"), 1)]
+    assert not_drawn([*missing, Drawing(two, 1, 1, "cell", None, "this")]) == [
+        "figure warm-up is not drawn in 2 of 3 cells: this",
+        "figure warm-up is not drawn (cell 3): that",
+        "figure reuse-line is not drawn: this",
+    ]
 
 
 def test_a_folder_that_cannot_be_made_is_a_mistake(tmp_path: Path) -> None:

@@ -27,26 +27,40 @@ def write_figures(folder: Path, drawings: Iterable[Drawing]) -> tuple[list[Path]
     """
     make_folder(folder, "--plot")
     written: list[Path] = []
+    missing: list[Drawing] = []
     notes: list[str] = []
     for drawing in drawings:
-        notes += remarks(drawing)
         if drawing.chart is None:
+            missing.append(drawing)
             continue
+        notes += remarks(drawing)
         png, pdf = render(drawing.chart, "png", "pdf")
         data = render_records(drawing.chart.rows, "csv").encode() + b"\n"
         for ending, content in (("png", png), ("pdf", pdf), ("csv", data)):
             path = folder / f"{file_stem(drawing)}.{ending}"
             _write(path, content)
             written.append(path)
-    return written, notes
+    return written, [*notes, *not_drawn(missing)]
 
 
 def remarks(drawing: Drawing) -> list[str]:
-    """What a reader must know of a figure: that it was not drawn and why, or what it leaves out."""
+    """What a drawn figure leaves out."""
     where = f" ({drawing.where})" if drawing.of > 1 else ""
-    if drawing.chart is None:
-        return [f"figure {drawing.figure.name}{where} is not drawn: {drawing.why}"]
-    return [f"figure {drawing.figure.name}{where}: {note}" for note in drawing.chart.notes]
+    return [f"figure {drawing.figure.name}{where}: {note}" for note in drawing.chart.notes] if drawing.chart else []
+
+
+def not_drawn(missing: Iterable[Drawing]) -> list[str]:
+    """Why figures were not drawn: one line a figure and reason, with the cell, or how many of them."""
+    alike: dict[tuple[str, str], list[Drawing]] = {}
+    for drawing in missing:
+        alike.setdefault((drawing.figure.name, drawing.why), []).append(drawing)
+    return [f"figure {name} is not drawn{_places(found)}: {why}" for (name, why), found in alike.items()]
+
+
+def _places(found: list[Drawing]) -> str:
+    if found[0].of == 1:
+        return ""
+    return f" ({found[0].where})" if len(found) == 1 else f" in {len(found)} of {found[0].of} cells"
 
 
 def make_folder(folder: Path, option: str) -> None:

@@ -16,7 +16,7 @@ from bcrbench.errors import inert
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.figures.collect import Drawing, cell_names
 from bcrbench.stats.figures.render import render
-from bcrbench.stats.figures.write import remarks
+from bcrbench.stats.figures.write import not_drawn
 from bcrbench.stats.page import headline
 from bcrbench.stats.page.embed import policy_hash, to_json
 from bcrbench.stats.page.items import BUDGET, browser
@@ -104,11 +104,9 @@ def _summary(cells: Sequence[Cell]) -> str:
 
 def _figures(drawings: Sequence[Drawing]) -> tuple[list[FigureView], list[str]]:
     views: list[FigureView] = []
-    skipped: list[str] = []
+    skipped = not_drawn(drawing for drawing in drawings if drawing.chart is None)
     for number, drawing in enumerate(drawings):
-        if drawing.chart is None:
-            skipped += remarks(drawing)
-        else:
+        if drawing.chart is not None:
             views.append(_figure(drawing, f"f{number}-"))
     places = {drawing.figure.name: (drawing.place, drawing.of) for drawing in drawings}
     for name, (last, of) in places.items():

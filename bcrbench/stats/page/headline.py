@@ -7,6 +7,7 @@ from typing import Any
 
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
+from bcrbench.stats.guards import part_of_task
 from bcrbench.stats.page.drawn import Drawn, Scale, drawn, scale
 from bcrbench.stats.summary import Row, difference_row, main_row, paired_with
 
@@ -16,7 +17,7 @@ class Line:
     """One condition's row: its name, how its run ended, numbers as text, and its interval drawn."""
 
     condition: str
-    status: str
+    marks: list[str]  # how the run ended unless it is complete, and what part of the task it took
     cells: dict[str, str]
     interval: Drawn | None
 
@@ -61,7 +62,7 @@ def _accuracy(arm: Arm, row: Row, on: Scale | None, anchor: float | None) -> Lin
         "ttft": number(row["ttft_ms"], ".1f"),
         "e2e": number(row["e2e_ms"], ".0f"),
     }
-    return Line(arm.label, arm.log.status, cells, interval)
+    return Line(arm.label, marks(arm), cells, interval)
 
 
 def _pair(arm: Arm, row: Row, difference: Row, on: Scale | None) -> Line:
@@ -73,7 +74,17 @@ def _pair(arm: Arm, row: Row, difference: Row, on: Scale | None) -> Line:
         "difference": signed(difference["difference"]),
         "range": f"{signed(difference['diff_low'])} to {signed(difference['diff_high'])}",
     }
-    return Line(arm.label, arm.log.status, cells, interval)
+    return Line(arm.label, marks(arm), cells, interval)
+
+
+def marks(arm: Arm) -> list[str]:
+    """Words that must stand beside every number of a run that is not the whole of its task."""
+    found = [] if arm.complete else [str(arm.log.status)]
+    part = part_of_task(arm)
+    if part is None:
+        return found
+    _, count, total = part
+    return [*found, f"{count} items only" if total is None else f"{count} of {total} items"]
 
 
 def percent(share: float | None) -> str:
