@@ -11,7 +11,14 @@ from bcrbench.sweep.plan import Plan, plan
 
 TINY = {"model": "random:tiny", "limit": 2, "max_new_tokens": 4, "agents": 2}
 GAMMAS = (0.3, 0.7)
-POOL = ["dense", "placebo", *(f"kvcomm:gamma={g}" for g in GAMMAS), *(f"random:match=0.2,gamma={g}" for g in GAMMAS)]
+POOL = [
+    "dense",
+    "placebo",
+    "protect-root:gamma=0.3",
+    "cacheblend:match=reuse:protect-root:gamma=0.3",
+    *(f"kvcomm:gamma={g}" for g in GAMMAS),
+    *(f"random:match=0.2,gamma={g}" for g in GAMMAS),
+]
 TIMES = {"ms", "ttft_ms", "e2e_ms", "wall_s", "started", "seconds"}
 
 

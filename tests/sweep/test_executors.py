@@ -33,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 
 def provider(text: str) -> str | None:
     """The condition that one of POOL is matched to."""
+    if text.startswith("cacheblend"):
+        return text.partition("reuse:")[2]
     return f"kvcomm:gamma={text.rpartition('=')[2]}" if text.startswith("random") else None
 
 
@@ -270,3 +272,18 @@ def test_the_view_adds_up_runs_that_ended_and_logs_that_are_being_written(tmp_pa
         view.end(Ended(done, tmp_path / "c.jsonl"))
         view.show([running, waiting])
     assert said == ["1/3 runs, 3/6 items: kvcomm:gamma=0.3 1/2"]
+
+
+def test_on_a_terminal_one_bar_counts_the_items_of_all_runs(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    done, running = plans_of(tmp_path, "dense", "kvcomm:gamma=0.3")
+    head = {"record": "run", "given": running.given}
+    (tmp_path / "a.jsonl").write_text(json.dumps(head) + "\n" + '{"record":"item"}\n')
+    (tmp_path / "a.jsonl.lock").touch()
+    said: list[str] = []
+    with View([done, running], said.append) as view:
+        view.end(Ended(done, tmp_path / "c.jsonl"))
+        view.show([running])
+        assert (view.bar.n, view.bar.total) == (3, 4)
+        assert "kvcomm:gamma=0.3 1/2" in view.bar.postfix
+    assert said == []

@@ -21,9 +21,16 @@ from bcrbench.cli.main import main
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'bcrbench[ray]'")
 
-LIMIT = 6
+LIMIT = 4
 CONDITIONS = ["dense", "kvcomm:gamma=0.7", "kvcomm:gamma=1.0"]
-SWEEP = ["sweep", "--limit", str(LIMIT), *(word for name in CONDITIONS for word in ("--conditions", name))]
+SWEEP = [
+    "sweep",
+    "--agents",
+    "2",
+    "--limit",
+    str(LIMIT),
+    *(word for name in CONDITIONS for word in ("--conditions", name)),
+]
 VICTIM = "*gamma=1.0*"
 
 
@@ -96,6 +103,7 @@ def test_a_killed_worker_is_retried_and_the_logs_equal_the_local_ones(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # for workers, where the package is not installed
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # Ray keeps a token of its local clusters there
     killer = Killer(tmp_path / "ray")
     killer.start()
     with pytest.raises(SystemExit) as stop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from planned import EVERY, plans_of
 
 from bcrbench.errors import UserError
 from bcrbench.runs.runner import Cancelled
-from bcrbench.sweep.executors.on_ray import Crew, _check_room
+from bcrbench.sweep.executors.on_ray import Crew, _check_reachable, _check_room
 from bcrbench.sweep.executors.order import Queue
 from bcrbench.sweep.executors.ticket import Report, Ticket
 from bcrbench.sweep.plan import Plan
@@ -189,6 +190,17 @@ def test_a_cluster_that_may_grow_is_waited_for() -> None:
     said: list[str] = []
     _check_room(NODES, _planned("auto"), 3.0, False, said.append)
     assert len(said) == 1 and "3" in said[0] and "2" in said[0]
+
+
+def test_an_address_at_which_nobody_answers_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        for good in (address, f"ray://{address}", "auto", None):
+            _check_reachable(good)
+    for wrong in (address, "there", "there:", ":80", "127.0.0.1:99999"):
+        with pytest.raises(UserError, match="--address") as error:
+            _check_reachable(wrong)
+        assert wrong in str(error.value) and "expected" in str(error.value)
 
 
 def test_a_log_that_is_there_is_the_runs_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bcrbench.errors import UserError
+from bcrbench.errors import UserError, told
 from bcrbench.runs.runner import Cancelled, stopping
 from bcrbench.sweep.executors.base import Ended, Say, Where
 from bcrbench.sweep.executors.carried import carry
@@ -23,6 +24,7 @@ from bcrbench.sweep.plan import Plan
 
 MAX_RETRIES = 5  # each goes on where the last one was killed
 LOOK_S = 0.5
+CONNECT_S = 10.0
 OBJECT_STORE_BYTES = 100 * 2**20  # tickets and reports only; Ray's least is 75 MiB
 
 # Read by Ray when it is imported; what a person set stays. The second keeps Ray's own lines off standard output.
@@ -34,6 +36,7 @@ _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 def run(plans: list[Plan], where: Where, say: Say) -> Iterator[Ended]:
     """Carry out the plans, as many at once as there is room for (base.Executor)."""
     ray = _import(where)
+    _check_reachable(where.address)
     queue = Queue(plans)
     # The outer one is for a stop while Ray starts, and undoes the handlers that Ray sets.
     with stopping() as early, _cluster(ray, where, plans) as local, stopping() as stop:
@@ -169,6 +172,20 @@ def _import(where: Where) -> Any:
     return ray
 
 
+def _check_reachable(address: str | None) -> None:
+    """Raise UserError for a HOST:PORT at which nobody answers: Ray itself would try for minutes, and say so."""
+    if address in (None, "auto"):
+        return
+    host, _, port = str(address).removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise UserError(f"--address {told(address)}: expected auto or HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"--address {address}: {reason}, expected a running cluster (ray start --head)") from error
+
+
 @contextmanager
 def _cluster(ray: Any, where: Where, plans: list[Plan]) -> Iterator[bool]:
     """Join a cluster, or start one of this machine and stop it; gives whether it is our own. Raises UserError."""
@@ -192,7 +209,8 @@ def _cluster(ray: Any, where: Where, plans: list[Plan]) -> Iterator[bool]:
             ray.init(address=where.address or "local", **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise UserError(f"--address {where.address or 'of a local cluster'}: {reason}") from error
+            what = f"--address {where.address}" if where.address else "--executor ray: starting a local cluster"
+            raise UserError(f"{what}: {reason}") from error
         stack.callback(ray.shutdown)
         yield where.address is None
 

@@ -22,6 +22,7 @@ class Questions(Finished):
     folder: Path = Path()
     cell: dict[str, object] = field(default_factory=dict)
     policies: set[tuple[str, float]] = field(default_factory=set)
+    conditions: set[str] = field(default_factory=set)
     logs: set[Path] = field(default_factory=set)
 
     def of_log(self, path: Path) -> Reuse:
@@ -29,10 +30,20 @@ class Questions(Finished):
         self.logs.add(path)
         return _EVERYTHING
 
+    def of_condition(self, text: str) -> Reuse:
+        """Note the condition."""
+        self.conditions.add(text)
+        return _EVERYTHING
+
     def of_policy(self, name: str, gamma: float) -> Reuse:
         """Note the policy and its gamma."""
         self.policies.add((name, gamma))
         return _EVERYTHING
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing was asked."""
+        return not (self.policies or self.conditions or self.logs)
 
 
 class Queue:
@@ -78,7 +89,7 @@ class Queue:
 def needs(plans: list[Plan]) -> list[set[int]]:
     """For each plan the numbers of those that must have ended before it starts."""
     asked = [questions(plan) for plan in plans]
-    silent = [asks is not None and not asks.policies and not asks.logs for asks in asked]
+    silent = [asks is not None and asks.none for asks in asked]
     found: list[set[int]] = []
     for number, (plan, asks) in enumerate(zip(plans, asked, strict=True)):
         others = [other for other in range(len(plans)) if other != number]
@@ -105,8 +116,10 @@ def _answers(other: Plan, plan: Plan, asks: Questions | None, silent: bool) -> b
         return silent and folder == Path(plan.cell.settings.out).resolve()
     if silent and any(path.resolve().parent == folder for path in asks.logs):
         return True
-    if not asks.policies or _cell(other) != _cell(plan):
+    if not (asks.policies or asks.conditions) or _cell(other) != _cell(plan):
         return False
+    if other.spec.text in asks.conditions:
+        return True
     effective = other.spec.policy.effective()
     return (effective.get("policy"), effective.get("gamma")) in asks.policies
 
