@@ -1,9 +1,12 @@
-# `make help` lists what there is. Settings, given behind a target: make demo LIMIT=20 PY=python3.12
+# `make help` lists what there is. Settings, given behind a target: make table3 PROFILE=demo LIMIT=20 PY=python3.12
 PY ?= python3
 VENV ?= .venv
 OUT ?= runs
 GAMMA ?= 0.3,0.5,0.7,1.0
+PROFILE ?= auto
 LIMIT ?=
+MODEL ?=
+EXECUTOR ?=
 ARGS ?=
 PIP_ARGS ?= -c constraints.txt
 
@@ -16,12 +19,18 @@ RUNS := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DECLARED := pyproject.toml constraints.txt bcrbench/__init__.py
 
+TABLES := table1 table2 table3 table4 table5 table6 table7 table8 table9 table10 table11 table12 table13 table14 table15 figure2
+SWEPT = $(OPTIONS) $(if $(MODEL),--model $(MODEL)) $(if $(EXECUTOR),--executor $(EXECUTOR))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint wheel clean distclean
+.PHONY: help demo test lint wheel clean distclean all-tables $(TABLES)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z%]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
-	@echo 'settings:   PY=python3.12  VENV=folder  OUT=folder of logs  LIMIT=items of the demo  ARGS="more options"'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
+	@echo 'table3     sweep a recipe into OUT/PROFILE, grade, render to outputs/table3.{md,csv,tex,json}; also'
+	@echo '           table1 to table15, and figure2'
+	@echo 'settings:  PY=python3.12  VENV=folder  OUT=folder of logs  LIMIT=items  ARGS="more options of sweep"'
+	@echo '           of tables: PROFILE=auto, paper or demo  MODEL=name  EXECUTOR=local or ray'
 
 demo: $(RUNS) ## install, run Dense and the gate sweep on the bundled model, print the statistics
 	$(BCRBENCH) sweep --gamma $(GAMMA) --out $(OUT) $(OPTIONS)
@@ -34,12 +43,28 @@ lint: $(DEV) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-table%: $(RUNS) ## run a recipe such as table3 into OUT/table3 and print its table; ARGS="--model DIR --data FILE"
-	$(BCRBENCH) sweep $@ --out $(OUT)/$@ $(OPTIONS)
-	@mkdir -p outputs
-	@$(BCRBENCH) stats $(OUT)/$@ --vs dense --format md > outputs/$@.md.new
-	@mv outputs/$@.md.new outputs/$@.md
-	@cat outputs/$@.md
+# A failed run does not keep the others from being shown; a mistake or a stop does. Runs that are there are not repeated.
+$(TABLES): $(RUNS)
+	@profile=$$($(BIN)/python -m bcrbench.sweep.profiles $(PROFILE)) || exit; runs=$(OUT)/$$profile; failed=0; \
+	$(BCRBENCH) sweep $@ --profile $$profile --out $$runs $(SWEPT) || failed=$$?; \
+	test $$failed -le 1 || exit $$failed; \
+	$(GRADE) && $(if $(filter figure%,$@),$(DRAW),$(RENDER)) && exit $$failed
+
+# Graders beside a run's own, and the verdicts of programs that a run left ungraded.
+GRADE = set -- $$runs/mmlu.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" \
+	$(patsubst %,--grader %,letter-substring first-letter last-letter answer-is single-letter); } && \
+	set -- $$runs/humaneval.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" --allow-code-execution; }
+
+RENDER = mkdir -p outputs && for form in md:md csv:csv latex:tex json:json; do file=outputs/$@.$${form\#*:}; \
+	$(BCRBENCH) stats $$runs --table $(@:table%=%) --paper --format $${form%:*} > $$file.new && mv $$file.new $$file || exit; \
+	done && cat outputs/$@.md
+
+DRAW = mkdir -p outputs && $(BCRBENCH) stats $$(ls $$runs/gsm8k.*.3a.*.jsonl $$runs/quotes.*.3a.*.jsonl 2>/dev/null) \
+	--vs dense --plot outputs/$@ --format md > outputs/$@.md && cat outputs/$@.md
+
+all-tables: $(RUNS) ## every table and the figure, each that fails named at the end
+	@failed=; for target in $(TABLES); do echo "== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 wheel: $(DEV) ## build the wheel into dist/
 	$(BIN)/python -m build --wheel

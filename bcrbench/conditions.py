@@ -60,6 +60,29 @@ def with_value(text: str, parameter: str, value: str) -> str:
     return canonical(name, changed)
 
 
+_LAYERED = "bcr-"
+
+
+def layout_of(text: str) -> str | None:
+    """The layout in the name of one of BCR's conditions; None for any other."""
+    name = text.strip().partition(":")[0]
+    return name.removeprefix(_LAYERED) if name.startswith(_LAYERED) else None
+
+
+def with_layout(text: str, layout: str) -> str:
+    """The canonical string of a BCR condition in another layout, with the parameters that both have.
+
+    Raises UserError for an unknown layout, and as `parse` does.
+    """
+    name, before = f"{_LAYERED}{layout}", parse(text).policy
+    known = [found.removeprefix(_LAYERED) for found in POLICIES.names() if found.startswith(_LAYERED)]
+    if layout not in known:
+        raise unknown("layout", layout, known)
+    kind = POLICIES.get(name)
+    shared = {spot.name for spot in settings(kind)} & {spot.name for spot in settings(before)}
+    return canonical(name, kind(**{key: getattr(before, key) for key in shared}))
+
+
 def _parts(tail: str, texts: set[str]) -> list[str]:
     """The key=value parts; a text that ends in the name of a log keeps the commas in that name."""
     parts = re.split(r",(?=\s*\w+=)|,$", tail) if tail else []

@@ -52,12 +52,13 @@ def resolve(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Settings, 
     """
     given: dict[str, Any] = {}
     for source, values in layers:
-        _check(source, values)
+        check_values(source, values)
         given |= values
     return msgspec.convert(given, Settings), given
 
 
-def _check(source: str, values: Mapping[str, Any]) -> None:
+def check_values(source: str, values: Mapping[str, Any]) -> None:
+    """Raise UserError, naming the source, for an unknown setting and for a value that it cannot have."""
     known = Settings.__struct_fields__
     for name, value in values.items():
         if name not in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,35 @@ def load_yaml(path: Path, what: str) -> Any:
 
 def line_of(path: Path, *keys: str | int) -> int | None:
     """The line, from 1, at which the value under these keys begins; None where it cannot be found."""
+    node = _at(path, keys)
+    return int(node.start_mark.line) + 1 if node is not None else None
+
+
+def line_of_key(path: Path, *keys: str | int) -> int | None:
+    """The line, from 1, of the last of these keys itself; None where it cannot be found."""
+    node = _at(path, keys[:-1])
+    if isinstance(node, yaml.MappingNode):
+        return next((int(key.start_mark.line) + 1 for key, _ in node.value if _names(key, keys[-1])), None)
+    return line_of(path, *keys)
+
+
+def _at(path: Path, keys: Sequence[str | int]) -> yaml.Node | None:
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
     except (OSError, ValueError, yaml.YAMLError):
         return None
     for key in keys:
-        found = _child(node, key)
-        if found is None:
-            return None
-        node = found
-    return int(node.start_mark.line) + 1 if node is not None else None
+        node = _child(node, key)
+    return node
+
+
+def _names(node: yaml.Node, key: str | int) -> bool:
+    return getattr(node, "value", None) == str(key)
 
 
 def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
         return node.value[key] if key < len(node.value) else None
     if isinstance(node, yaml.MappingNode):
-        return next((value for name, value in node.value if getattr(name, "value", None) == key), None)
+        return next((value for name, value in node.value if _names(name, key)), None)
     return None

@@ -18,7 +18,7 @@ import torch
 from bcrbench.agents.request import ids_hash
 from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, find_source, load_tokenizer
-from bcrbench.errors import RunFailed, UserError
+from bcrbench.errors import RunFailed, UserError, unknown
 from bcrbench.probe.choice import choose
 from bcrbench.probe.consumer import Consumer, room_of
 from bcrbench.probe.reused import ReusedSegment
@@ -71,6 +71,18 @@ class UnitOptions:
         """The string by which logs and file names know the probe: its length, and what is not the default."""
         shown = [s.name for s in fields(self) if s.name == "segment_tokens" or getattr(self, s.name) != s.default]
         return "units:" + ",".join(f"{name}={_flat(getattr(self, name))}" for name in shown)
+
+
+def options_of(written: dict[str, Any]) -> UnitOptions:
+    """The options of a probe as a recipe has them. Raises UserError for an unknown one and for a wrong value."""
+    known = {spot.name for spot in fields(UnitOptions)}
+    for name in written:
+        if name not in known:
+            raise unknown("option of probe units", str(name), known)
+    try:
+        return msgspec.convert(written, UnitOptions)
+    except msgspec.ValidationError as error:
+        raise UserError(f"probe units: {' '.join(str(error).split())}") from error
 
 
 def _between(name: str, value: float, low: float, high: float) -> None:
@@ -148,9 +160,7 @@ def _given(settings: Settings, options: UnitOptions) -> dict[str, Any]:
     }
 
 
-def _record(
-    plan: Plan, runtime: Runtime, consumer: Consumer, options: UnitOptions, texts: list[Text]
-) -> RunRecord:
+def _record(plan: Plan, runtime: Runtime, consumer: Consumer, options: UnitOptions, texts: list[Text]) -> RunRecord:
     """A run's record, with the probe in the condition's place."""
     record = run_record(plan, runtime)
     effective = {

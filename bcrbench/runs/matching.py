@@ -8,6 +8,23 @@ from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log, read_outcomes
+from bcrbench.runs.names import safe
+
+
+def is_rate(text: str) -> bool:
+    """Whether a text is a number from 0 to 1."""
+    try:
+        return 0.0 <= float(text) <= 1.0
+    except ValueError:
+        return False
+
+
+def condition_in(match: str) -> str | None:
+    """The condition that `reuse:CONDITION` names, with `+` for its commas; None for a rate, a log, or anything else."""
+    form, _, named = match.partition(":")
+    if form != "reuse" or not named or is_rate(named) or Path(named).is_file():
+        return None
+    return named.replace("+", ",")
 
 
 @dataclass(frozen=True)
@@ -36,6 +53,14 @@ class Finished:
         if log.status != "complete":
             raise UserError(f"{path}: {log.status}, expected a complete run to match against")
         return _reuse(log)
+
+    def of_condition(self, text: str) -> Reuse:
+        """The reuse of this cell's complete run of a condition, in canonical form. Raises UserError without one."""
+        for path in sorted(self.folder.glob(f"*.{safe(text)[:100]}*.jsonl")):
+            log = read_outcomes(path)
+            if log.run.condition == text and log.run.cell == self.cell and log.status == "complete":
+                return _reuse(log)
+        raise UserError(f"match: no complete run of {text} on these items in {self.folder}; run that condition first")
 
     def of_policy(self, name: str, gamma: float) -> Reuse:
         """The reuse of this cell's complete run of a policy at a gamma. Raises UserError when there is none."""

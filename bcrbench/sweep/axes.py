@@ -1,17 +1,18 @@
 """A sweep's axes: flags that take several values, each of which is a cell or a condition.
 
 One line in AXES makes one flag of `bcrbench sweep`. A setting axis makes a cell of every value, in the place of what a
-recipe's cells say about the same settings. A condition axis varies one parameter of every condition that has it, in the
-place of the value that is written there. Values are checked where they arrive: by the settings, the task, the policy.
+recipe's cells say about the same settings. A condition axis varies every condition that can be varied so, in the place
+of what is written there. Values are checked where they arrive: by the settings, the task, the policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bcrbench.errors import UserError, told
+from bcrbench.sweep.recipe import Entry
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,10 @@ class SettingAxis:
 
 @dataclass(frozen=True)
 class ConditionAxis:
-    """Every value is one more of each condition with the parameter; `start` are the conditions when none are named."""
+    """Every value is one more of each condition that has the parameter; `layout` is the one in bcr's names.
+
+    `start` are the conditions when none are named.
+    """
 
     help: str
     metavar: str
@@ -35,18 +39,45 @@ class ConditionAxis:
 
 Axis = SettingAxis | ConditionAxis
 
+
+def _whole(axis: str, key: str) -> Callable[[str], dict[str, Any]]:
+    """The setting of a value that is a whole number; its bounds are the setting's own."""
+
+    def cell(value: str) -> dict[str, Any]:
+        if not value.isascii() or not value.isdigit():
+            raise UserError(f"--{axis} {told(value)}: expected whole numbers, such as 2,3")
+        return {key: int(value)}
+
+    return cell
+
+
+_BOTH = ("dense", "kvcomm")
+_LAYOUT = "layout"
+
 AXES: dict[str, Axis] = {
+    "agents": SettingAxis("Workers, 1 to 5, one cell each.  [default: 3]", "N,N", _whole("agents", "agents")),
+    "topology": SettingAxis(
+        "full, chain, star or layered, one cell each.  [default: full]", "NAME,NAME", lambda value: {"topology": value}
+    ),
+    "seeds": SettingAxis("Seeds of the run's random streams, one cell each.", "N,N", _whole("seeds", "seed")),
     "symbols": SettingAxis(
         "CopyMachine with questions of so many symbols, one cell each.",
         "S,S",
         lambda value: {"task": "copymachine", "data": f"symbols={value}"},
     ),
-    "gamma": ConditionAxis(
-        "Gate thresholds; on its own, Dense and KVComm at each.", "G,G", "gamma", ("dense", "kvcomm")
-    ),
+    "gamma": ConditionAxis("Gate thresholds; on its own, Dense and KVComm at each.", "G,G", "gamma", _BOTH),
     "rho": ConditionAxis(
         "Shares of rows to repair; on its own, KVComm and BCR-chunk at each.", "R,R", "rho", ("kvcomm", "bcr-chunk")
     ),
+    "layout": ConditionAxis("BCR's layouts: chunk, grow, single.", "NAME,NAME", _LAYOUT, (*_BOTH, "bcr-chunk")),
+    "select": ConditionAxis("What chooses rows: draft, coin, ...", "NAME,NAME", "select", (*_BOTH, "bcr-chunk")),
+    "chunk": ConditionAxis("Rows a chunk, B of BCR-chunk.", "N,N", "B", (*_BOTH, "bcr-chunk")),
+    "cap": ConditionAxis("Longest spans of BCR-grow.", "N,N", "cap", (*_BOTH, "bcr-grow")),
+    "tau": ConditionAxis("Shares of a seed's score that a span grows on.", "T,T", "tau", (*_BOTH, "bcr-grow")),
+    "k": ConditionAxis("Draft tokens, 1 to 8.", "K,K", "k", (*_BOTH, "bcr-chunk")),
+    "theta": ConditionAxis("Confidences that OpenGate asks for.", "T,T", "theta", (*_BOTH, "opengate")),
+    "capacity": ConditionAxis("Anchors that a pool keeps.", "N,N", "capacity", _BOTH),
+    "window": ConditionAxis("Oldest anchors among which one is evicted.", "N,N", "window", _BOTH),
 }
 
 
@@ -57,15 +88,15 @@ def chosen(typed: Mapping[str, str | None]) -> dict[str, list[str]]:
     }
 
 
-def cells(base: Sequence[dict[str, Any]], axes: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """A recipe's cells without what the setting axes vary, crossed with the axes' values, each once."""
+def cells(base: Sequence[Entry], axes: Mapping[str, Sequence[str]]) -> list[Entry]:
+    """Entries without what the setting axes vary, crossed with the axes' values, each once."""
     made = list(base)
     for name, values in axes.items():
         axis = AXES[name]
         if isinstance(axis, SettingAxis):
             varied = [axis.cell(value) for value in values]
-            rest = _each_once([{key: cell[key] for key in cell if key not in varied[0]} for cell in made])
-            made = [{**cell, **own} for cell in rest for own in varied]
+            rest = _each_once([_without(entry, varied[0]) for entry in made])
+            made = [replace(entry, settings={**entry.settings, **own}) for entry in rest for own in varied]
     return made
 
 
@@ -79,34 +110,57 @@ def settings_of(axes: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return found
 
 
-def conditions(base: Sequence[str], axes: Mapping[str, Sequence[str]]) -> list[str]:
-    """The conditions with each condition axis in its place; without any, the axes' own.
+def starts(axes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The conditions of the condition axes where nobody names any."""
+    own = [AXES[name] for name in axes]
+    return list(dict.fromkeys(text for axis in own if isinstance(axis, ConditionAxis) for text in axis.start))
 
-    Raises UserError when no condition has an axis' parameter, or a value is none of the parameter's.
+
+def conditions(base: Sequence[Entry], axes: Mapping[str, Sequence[str]]) -> list[Entry]:
+    """The entries with each condition axis applied.
+
+    Raises UserError when no condition of any entry can be varied so, or a value is none of the parameter's.
     """
-    own = {name: axis for name, axis in AXES.items() if name in axes and isinstance(axis, ConditionAxis)}
-    made = list(base) or list(dict.fromkeys(start for axis in own.values() for start in axis.start))
-    for name, axis in own.items():
-        made = _varied(made, name, axis.parameter, axes[name])
+    made = list(base)
+    for name, values in axes.items():
+        axis = AXES[name]
+        if isinstance(axis, ConditionAxis):
+            texts = dict.fromkeys(text for entry in made for text in entry.conditions)
+            if not any(_has(text, axis.parameter) for text in texts):
+                told_values = told(",".join(values))
+                raise UserError(f"--{name} {told_values}: no condition of {', '.join(texts)} has {axis.parameter}")
+            made = [replace(entry, conditions=_varied(entry, axis.parameter, values)) for entry in made]
     return made
 
 
-def _varied(base: list[str], name: str, parameter: str, values: Sequence[str]) -> list[str]:
-    from bcrbench.conditions import has, with_value
-
-    if not any(has(text, parameter) for text in base):
-        raise UserError(f"--{name} {told(','.join(values))}: no condition of {', '.join(base)} has {parameter}")
+def _varied(entry: Entry, parameter: str, values: Sequence[str]) -> tuple[str, ...]:
     made = [
         varied
-        for text in base
-        for varied in ([with_value(text, parameter, value) for value in values] if has(text, parameter) else [text])
+        for text in entry.conditions
+        for varied in ([_set(text, parameter, value) for value in values] if _has(text, parameter) else [text])
     ]
-    return list(dict.fromkeys(made))
+    return tuple(dict.fromkeys(made))
 
 
-def _each_once(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    for cell in found:
-        if cell not in kept:
-            kept.append(cell)
+def _has(text: str, parameter: str) -> bool:
+    from bcrbench.conditions import has, layout_of
+
+    return layout_of(text) is not None if parameter == _LAYOUT else has(text, parameter)
+
+
+def _set(text: str, parameter: str, value: str) -> str:
+    from bcrbench.conditions import with_layout, with_value
+
+    return with_layout(text, value) if parameter == _LAYOUT else with_value(text, parameter, value)
+
+
+def _without(entry: Entry, varied: Mapping[str, Any]) -> Entry:
+    return replace(entry, settings={key: value for key, value in entry.settings.items() if key not in varied})
+
+
+def _each_once(found: list[Entry]) -> list[Entry]:
+    kept: list[Entry] = []
+    for entry in found:
+        if entry not in kept:
+            kept.append(entry)
     return kept

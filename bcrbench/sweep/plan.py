@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from bcrbench.grading.verdict import runs_code
 from bcrbench.settings import Settings
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader, Item, Spelled, Task, items_hash
+from bcrbench.tasks.hub import is_hub_name
 from bcrbench.tools import TOOLS
 from bcrbench.tools.recorded import read_pages
 
@@ -38,6 +40,7 @@ class Cell:
     max_new_tokens: int
     kit: Kit = field(default_factory=Kit)
     spelling: str | None = None  # of the symbols, where the task has some
+    unread: str | None = None  # the data whose items a dry run leaves unread
 
     def spelled(self, tokenizer: Any) -> Cell:
         """The cell with its texts as the tokenizer needs them. Raises UserError when the task finds no spelling."""
@@ -68,7 +71,42 @@ class Plan:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-def plan_cell(settings: Settings) -> Cell:
+class Shelf:
+    """What a sweep's planning has read so far: every data source once, every cell once.
+
+    Without `fetch`, data sets on the hub stay unread; a cell of one has no items and says so.
+    """
+
+    def __init__(self, fetch: bool = True) -> None:
+        self.fetch = fetch
+        self._items: dict[tuple[str, str | None], list[Item]] = {}
+        self._cells: dict[bytes, Cell] = {}
+
+    def cell(self, settings: Settings) -> Cell:
+        """The cell of these settings. Raises UserError as `plan_cell` does."""
+        key = msgspec.json.encode(settings)
+        if key not in self._cells:
+            self._cells[key] = plan_cell(settings, self)
+        return self._cells[key]
+
+    def items(self, task: Task, data: str | None) -> list[Item] | None:
+        """All items of a task, or None where they are not to be read now."""
+        if not self.fetch and data is not None and on_hub(data):
+            return None
+        key = (task.name, data)
+        if key not in self._items:
+            self._items[key] = task.items(data)
+            _check_ids(self._items[key])
+        return self._items[key]
+
+
+def on_hub(data: str) -> bool:
+    """Whether data has the form of a hub data set's name, and no file or folder here has that name."""
+    source = data.partition("?")[0]
+    return is_hub_name(source) and not os.path.exists(data) and not os.path.exists(source)
+
+
+def plan_cell(settings: Settings, shelf: Shelf | None = None) -> Cell:
     """Resolve task, items, graph, prompts and grader. Raises UserError for anything that does not exist."""
     task = TASKS.get(settings.task)()
     kit = Kit(settings.allow_code_execution, read_pages(Path(settings.retrieval)) if settings.retrieval else None)
@@ -79,21 +117,21 @@ def plan_cell(settings: Settings) -> Cell:
     name = settings.grader or task.default_grader
     if name not in task.graders:
         raise unknown(f"grader of task {task.name!r}", name, task.graders)
-    everything = task.items(settings.data)
-    _check_ids(everything)
+    everything = (shelf or Shelf()).items(task, settings.data)
     if settings.limit is None and settings.ids is None and settings.data is None:
         settings = msgspec.structs.replace(settings, limit=getattr(task, "default_limit", None))
     settings = _timed(settings, task)
     return Cell(
         settings=settings,
         task=task,
-        items=choose(everything, settings),
-        total=len(everything),
+        items=choose(everything, settings) if everything is not None else [],
+        total=len(everything or []),
         agents=agents,
         prompts=prompts,
         grader=task.graders[name],
         max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
         kit=kit,
+        unread=settings.data if everything is None else None,
     )
 
 
@@ -137,11 +175,11 @@ def _unknown_id(wanted: str, items: list[Item]) -> UserError:
 _ORDER = {"dense": 0, "kvcomm": 1}  # what others are paired with or matched to runs first
 
 
-def plan(settings: Settings, conditions: list[str], given: dict[str, Any]) -> list[Plan]:
+def plan(settings: Settings, conditions: list[str], given: dict[str, Any], shelf: Shelf | None = None) -> list[Plan]:
     """The runs of one cell, Dense and KVComm first, each condition once."""
     specs = {spec.text: spec for spec in map(parse, conditions)}
     ordered = sorted(specs.values(), key=lambda spec: _ORDER.get(spec.text.partition(":")[0], len(_ORDER)))
-    cell = plan_cell(settings)
+    cell = (shelf or Shelf()).cell(settings)
     return [Plan(cell, spec, {**given, "condition": spec.text}) for spec in ordered]
 
 

@@ -1,33 +1,82 @@
-"""Recipes: a sweep written down in YAML, by name or path.
+"""Recipes: a sweep written down in YAML, by name or path. docs/recipes.md lists the keys.
 
-Keys: `about` (text), `settings` (shared by all runs), `cells` (a list of settings that differ, one cell each) and
-`conditions`. A recipe's name may be written without the leading zero (`table3` finds table03.yaml).
+Everything stands once for all profiles; `paper` and `demo` change settings and replace what else they name. A recipe
+that `uses` others has their runs first. A name may be written without the leading zero (`table3` finds table03.yaml).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
 
 import bcrbench
 from bcrbench.errors import UserError, told, unknown
 from bcrbench.settings import check_text, read_yaml
+from bcrbench.sweep.recipe_errors import Keys, check_settings, explained, place, spelled
 
-_KEYS = {"about": str, "settings": dict, "cells": list, "conditions": list}
+PROFILES = ("paper", "demo")
+
+Kind = Literal["below", "above", "level", "order", "faster", "line", "rows"]
+Settings = dict[str, Any]
+Some = Annotated[list[str], msgspec.Meta(min_length=1)]
+Cells = Annotated[list[Settings], msgspec.Meta(min_length=1)]
+
+_LISTS = ("ids", "conditions")  # settings whose one value is a list
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the paper says of a table: in words, and as something that logs can decide."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1)]
+    kind: Kind
+    parameters: dict[str, Any] = {}
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a profile may say: its settings are laid over the recipe's, all else takes the place of it."""
+
+    settings: Settings = {}
+    cells: Cells | None = None
+    conditions: Some | None = None
+    probe: dict[str, Any] | None = None
+    claims: list[Claim] | None = None
+
+
+class Profiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The recipe on one large GPU, with the paper's models, and on a laptop with the bundled one."""
+
+    paper: Part = Part()
+    demo: Part = Part()
+
+
+class Recipe(Part, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A sweep as written. `renders` are the tables and figures that come of its runs, `uses` names other recipes."""
+
+    about: str = ""
+    renders: list[str] = []
+    uses: list[str] = []
+    profiles: Profiles | None = None
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A sweep as written: shared settings, the cells' own, and the condition strings."""
+class Entry:
+    """A cell of a recipe and what runs there: conditions, or a probe of the unit of choice.
 
-    name: str
-    about: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    cells: list[dict[str, Any]] = field(default_factory=lambda: [{}])
-    conditions: list[str] = field(default_factory=list)
+    `profile` is the one that was asked for, empty for a recipe that has none.
+    """
+
+    recipe: str
+    settings: Settings
+    conditions: tuple[str, ...] = ()
+    probe: dict[str, Any] | None = None
+    profile: str = ""
 
 
 def folder() -> Path:
@@ -55,22 +104,108 @@ def find(name: str) -> Path:
 
 
 def read(name: str) -> Recipe:
-    """Read a recipe. Raises UserError naming file, key, and what was expected."""
+    """Read a recipe. Raises UserError naming file, line, key, and what was expected."""
     path = find(name)
     raw = read_yaml(path, "recipe")
-    for key, value in raw.items():
-        if key not in _KEYS:
-            raise unknown(f"key in recipe {path.name}", str(key), _KEYS)
-        if not isinstance(value, _KEYS[key]):
-            raise UserError(f"recipe {path}: {key}: {type(value).__name__}, expected {_KEYS[key].__name__}")
-    for number, cell in enumerate(raw.get("cells", [])):
-        if not isinstance(cell, dict):
-            raise UserError(f"recipe {path}: cells[{number}]: {type(cell).__name__}, expected a mapping of settings")
-    if not raw.get("conditions"):
-        raise UserError(f"recipe {path}: conditions: none given, expected a list of condition strings")
-    for number, condition in enumerate(raw["conditions"]):
-        if not isinstance(condition, str):
-            raise UserError(f"recipe {path}: conditions[{number}]: {told(condition)}, expected a condition string")
-    if not raw.get("cells", [{}]):
-        raise UserError(f"recipe {path}: cells: none given, expected at least one, or no such key")
-    return Recipe(path.stem, **raw)
+    try:
+        recipe = msgspec.convert(raw, Recipe)
+    except msgspec.ValidationError as error:
+        raise explained(path, error, _keys_at, get_args(Kind)) from error
+    _check(path, recipe)
+    return recipe
+
+
+def _keys_at(keys: Keys) -> tuple[str, ...]:
+    """The keys that may stand at a place of a recipe."""
+    if "claims" in keys:
+        return Claim.__struct_fields__
+    if keys[:1] == ["profiles"]:
+        return (Profiles if len(keys) == 1 else Part).__struct_fields__
+    return Recipe.__struct_fields__
+
+
+def _check(path: Path, recipe: Recipe) -> None:
+    """What no type says: the settings' names and values, and that there is something to run."""
+    for keys, part in _parts(recipe):
+        for choice in _each(part.settings):
+            check_settings(path, [*keys, "settings"], choice)
+        for number, cell in enumerate(part.cells or []):
+            where = [*keys, "cells", number]
+            for choice in _each({key: value for key, value in cell.items() if key != "conditions"}):
+                check_settings(path, where, choice)
+            _check_conditions(path, [*where, "conditions"], cell.get("conditions"))
+    for profile in PROFILES:
+        if not recipe.uses and not own_entries(path.stem, recipe, profile):
+            raise UserError(f"recipe {path}: conditions: none given, expected a list of condition strings")
+
+
+def _check_conditions(path: Path, keys: Keys, found: Any) -> None:
+    if found is None or (isinstance(found, list) and found and all(isinstance(text, str) for text in found)):
+        return
+    raise UserError(f"{place(path, keys)}: {spelled(keys)}: {told(found)}, expected a list of condition strings")
+
+
+def _parts(recipe: Recipe) -> list[tuple[Keys, Part]]:
+    profiles = recipe.profiles
+    return [([], recipe)] + [(["profiles", name], getattr(profiles, name)) for name in PROFILES if profiles]
+
+
+def claims(recipe: Recipe, profile: str) -> list[Claim]:
+    """What is claimed of a recipe's runs in a profile."""
+    return next((part.claims for part in _layers(recipe, profile) if part.claims is not None), [])
+
+
+def own_entries(name: str, recipe: Recipe, profile: str) -> list[Entry]:
+    """The cells of a recipe in a profile, without those of the recipes that it uses."""
+    layers = _layers(recipe, profile)
+    settings = {**recipe.settings, **layers[0].settings}
+    cells: Cells = next((part.cells for part in layers if part.cells is not None), [{}])
+    own = next((part for part in layers if part.conditions is not None or part.probe is not None), recipe)
+    made: list[Entry] = []
+    for cell in cells:
+        conditions = spread(cell.get("conditions") or own.conditions or ())
+        shared = {**settings, **{key: value for key, value in cell.items() if key != "conditions"}}
+        if own.probe is not None or conditions:
+            given = profile if recipe.profiles else ""
+            made += [Entry(name, choice, conditions, own.probe, given) for choice in _each(shared)]
+    return made
+
+
+def entries(name: str, profile: str, _above: tuple[str, ...] = ()) -> list[Entry]:
+    """The cells of a recipe in a profile, those of the recipes that it uses first, each once.
+
+    Raises UserError as `read` does, and for recipes that use each other.
+    """
+    path = find(name)
+    if path.stem in _above:
+        raise UserError(f"recipe {path}: uses: {' -> '.join((*_above, path.stem))}, expected no way back")
+    recipe = read(name)
+    made: list[Entry] = []
+    for other in recipe.uses:
+        made += [entry for entry in entries(other, profile, (*_above, path.stem)) if entry not in made]
+    return made + own_entries(path.stem, recipe, profile)
+
+
+def spread(conditions: Iterable[str]) -> tuple[str, ...]:
+    """Condition strings with `{a,b}` written out, one each; the last braces vary fastest."""
+    made: list[str] = []
+    for text in conditions:
+        pieces = [part.split(",") if inside else [part] for part, inside in _braced(text)]
+        made += ["".join(chosen) for chosen in product(*pieces)]
+    return tuple(dict.fromkeys(made))
+
+
+def _braced(text: str) -> list[tuple[str, bool]]:
+    """The pieces of a text, and whether each stood in braces."""
+    return [(part, bool(number % 2)) for number, part in enumerate(re.split(r"\{([^{}]*)\}", text))]
+
+
+def _layers(recipe: Recipe, profile: str) -> list[Part]:
+    """The profile, then what stands for all; always two."""
+    return [getattr(recipe.profiles, profile) if recipe.profiles else Part(), recipe]
+
+
+def _each(settings: Settings) -> list[Settings]:
+    """One mapping for every choice of one value where a list stands; the last key varies fastest."""
+    choices = [value if isinstance(value, list) and key not in _LISTS else [value] for key, value in settings.items()]
+    return [dict(zip(settings, chosen, strict=True)) for chosen in product(*choices)]

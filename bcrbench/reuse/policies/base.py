@@ -29,14 +29,6 @@ def setting(
     return field(default=default, metadata={"setting": True, "low": low, "high": high, "shown": shown, "told": told})
 
 
-def is_rate(text: str) -> bool:
-    """Whether a text is a number from 0 to 1."""
-    try:
-        return 0.0 <= float(text) <= 1.0
-    except ValueError:
-        return False
-
-
 @dataclass(frozen=True)
 class CallView:
     """What a policy may look at before a call is served.

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar
 
-from bcrbench.reuse.policies.base import CallView, is_rate, setting
+from bcrbench.reuse.policies.base import CallView, setting
 from bcrbench.reuse.policies.kvcomm import KVComm
-from bcrbench.runs.matching import Finished
+from bcrbench.reuse.policies.matched import named_run, wrong_run
+from bcrbench.runs.matching import Finished, is_rate
 from bcrbench.runs.schema import Served
 
 
@@ -19,21 +20,24 @@ class GiveUp(KVComm):
     summary: ClassVar[str] = "a coin gives up reuse with probability p, or so that match=RATE is reached"
     source: ClassVar[str] = "section 4.2, App. A.1 P5"
     p: float = setting(0.5, 0.0, 1.0)
-    match: str = setting("", told="a reuse rate, 0 to 1")
+    match: str = setting("", told="a reuse rate, 0 to 1 | reuse:CONDITION")
     seed: int = setting(0, 0, 2**31)
 
     def check(self) -> str | None:
-        """`match` is a reuse rate."""
-        if self.match and not is_rate(self.match):
-            return f"match={self.match}: expected a reuse rate from 0 to 1"
+        """`match` is a reuse rate, or names a condition of this cell whose rate is to be reached."""
+        wrong = wrong_run(self.match) if self.match and not is_rate(self.match) else None
+        if wrong is not None:
+            return f"match={self.match}: expected a reuse rate from 0 to 1, or reuse:CONDITION ({wrong})"
         return super().check()
 
     def resolve(self, finished: Finished) -> GiveUp:
         """With `match`, the p at which the KVComm run at the same gamma would have reached that reuse rate."""
         if not self.match:
             return self
+        named = named_run(self.match)
+        rate = finished.of_condition(named).rate if named is not None else float(self.match)
         seen = finished.of_policy("KVComm", self.gamma)
-        return replace(self, p=matching(float(self.match), seen.reused, seen.calls, self.seed))
+        return replace(self, p=matching(rate, seen.reused, seen.calls, self.seed), match=str(rate))
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """KVComm's decision, given up by the coin."""

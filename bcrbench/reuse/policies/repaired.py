@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from bcrbench.engine.decode import most_likely
-from bcrbench.errors import unknown
+from bcrbench.errors import UserError
 from bcrbench.repair import LAYOUTS, OPERATORS
 from bcrbench.repair.layouts import Layout, Selection
 from bcrbench.repair.selectors import SELECTORS
 from bcrbench.repair.selectors.base import Selector
 from bcrbench.repair.view import RepairView, Start
-from bcrbench.reuse.policies.base import is_rate, setting
+from bcrbench.reuse.policies.base import setting
 from bcrbench.reuse.policies.kvcomm import KVComm
-from bcrbench.runs.matching import Finished
+from bcrbench.reuse.policies.matched import named_run, wrong_run
+from bcrbench.runs.matching import Finished, is_rate
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class Repaired(KVComm):
 
     def check(self) -> str | None:
         """The selector must be known."""
-        if self.select not in SELECTORS.names():
-            return str(unknown("selector", self.select, SELECTORS.names()))
+        try:
+            SELECTORS.check(self.select)
+        except UserError as error:
+            return str(error)
         return super().check()
 
     def start(self, view: RepairView) -> Start:
@@ -114,24 +117,31 @@ class BcrSingle(Repaired):
 class CacheBlend(Repaired):
     """CacheBlend's selector on single rows: cost-matched spends BCR's rho, reuse-matched spends 1 - r (App. D)."""
 
-    summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:RATE|LOG"
+    summary: ClassVar[str] = "CacheBlend's layer-1 deviation on single rows; match=cost or match=reuse:..."
     source: ClassVar[str] = "section 4.3, App. D, H"
     select: str = setting("cacheblend", told=" | ".join(SELECTORS.names()))
-    match: str = setting("cost", shown=True, told="cost | reuse:RATE | reuse:LOG")
+    match: str = setting("cost", shown=True, told="cost | reuse:RATE | reuse:LOG | reuse:CONDITION")
 
     def check(self) -> str | None:
-        """`match` is cost, or reuse: with a rate from 0 to 1 or a log to read it from."""
+        """`match` is cost, or reuse: with a rate from 0 to 1, a log to read it from, or a condition of this cell."""
         form, _, rate = self.match.partition(":")
         if self.match != "cost" and (form != "reuse" or not (is_rate(rate) or Path(rate).is_file())):
-            return f"match={self.match}: expected cost, or reuse:RATE with a rate from 0 to 1, or reuse:LOG with a file"
+            wrong = wrong_run(self.match)
+            if wrong is not None:
+                return (
+                    f"match={self.match}: expected cost, reuse:RATE with a rate from 0 to 1, reuse:LOG with a file, or "
+                    f"reuse:CONDITION with + for its commas ({wrong})"
+                )
         return super().check()
 
     def resolve(self, finished: Finished) -> CacheBlend:
-        """A log's reuse rate in the place of its path."""
+        """The reuse rate of a log, or of this cell's run of a condition, in the place of its name."""
         form, _, rate = self.match.partition(":")
         if form != "reuse" or is_rate(rate):
             return self
-        return replace(self, match=f"reuse:{finished.of_log(Path(rate)).rate}")
+        named = named_run(self.match)
+        found = finished.of_condition(named) if named is not None else finished.of_log(Path(rate))
+        return replace(self, match=f"reuse:{found.rate}")
 
     def budget(self) -> float:
         """rho, or the share that the matched condition did not reuse (App. D, "Setting the budget")."""
