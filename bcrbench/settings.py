@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     prompts: str | None = None
     limit: _Count | None = None
     ids: _Ids | None = None
+    order: str = "task"
     grader: str | None = None
     retrieval: _Path | None = None
     allow_code_execution: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Sequence
 
@@ -86,6 +87,16 @@ class Requests:
     def run(self, index: int, item: Item, replay: ItemRecord | None = None) -> ItemRecord:
         """Run one item. With `replay`, the logged response ids take the place of decoding."""
         begin = perf_counter()
+        calls = self._calls(item, replay)
+        twins = sum(call.twin.e2e_ms for call in calls if call.twin is not None and replay is None) / 1e3
+        return self._record(index, item, calls, perf_counter() - begin - twins, replay)
+
+    def fill(self, item: Item) -> None:
+        """Run an item only for what it leaves in the pool; nothing of it is graded or kept."""
+        with self.server.untimed():
+            self._calls(replace(item, agent_golds={}), None)
+
+    def _calls(self, item: Item, replay: ItemRecord | None) -> list[Call]:
         self.server.begin(item.id)
         ids: dict[str, list[int]] = {QUESTION: encode(self.tokenizer, item.question)}
         texts: dict[str, str] = {QUESTION: item.question}
@@ -103,8 +114,7 @@ class Requests:
                 ids[feedback_name(agent.id)] = encode(self.tokenizer, call.feedback.text)
                 texts[feedback_name(agent.id)] = call.feedback.text
             calls.append(call)
-        twins = sum(call.twin.e2e_ms for call in calls if call.twin is not None and replay is None) / 1e3
-        return self._record(index, item, calls, perf_counter() - begin - twins, replay)
+        return calls
 
     def _feedback(self, agent: Agent, item: Item, texts: dict[str, str]) -> Feedback | None:
         tool = self.tools.get(agent.id)

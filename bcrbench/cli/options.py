@@ -38,6 +38,7 @@ _OPTIONS = [
     click.option("--retrieval", metavar="FILE", help="Recorded pages (JSONL) for agents that look things up."),
     click.option("--limit", type=int, metavar="N", help="Only the first N items (marked in every table)."),
     click.option("--ids", metavar="ID,ID", help="Only these items (marked in every table)."),
+    click.option("--order", metavar="NAME", help="Of the items: task, or shuffle:SEED.  [default: task]"),
     click.option("--seed", type=int, metavar="N", help="Seed of the run's random streams.  [default: 0]"),
     click.option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.  [default: auto]"),
     click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),

@@ -10,6 +10,11 @@ from bcrbench.cli.options import run_options
 
 _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 
+_PARAMETERS = (
+    "select", "op", "rho", "shrink", "over", "B", "tau", "cap", "k", "m", "variant", "gamma", "frame", "base",
+    "capacity", "window", "warm",
+)  # fmt: skip
+
 
 @click.command(epilog="Example: bcrbench repair --layout chunk --B 8 --gamma 1.0 --select coin --coin-seed 3")
 @click.option("--layout", type=click.Choice(["chunk", "grow", "single"]), default="chunk", show_default=True,
@@ -18,6 +23,7 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
               help="draft, coin, cacheblend, query, epic, frontier or oracle.  [default: draft]")  # fmt: skip
 @click.option("--op", metavar="NAME", help="recompute, or transplant from an exact cache.  [default: recompute]")
 @click.option("--rho", metavar="R", help="Share of the served cache's rows, 0 to 1.  [default: 0.2]")
+@click.option("--shrink", metavar="S", help="Part of rho that a full anchor pool takes away, 0 to 1.  [default: 0]")
 @click.option("--over", metavar="WHICH", help="Rows that may be chosen: all, predicted.  [default: all]")
 @click.option("--B", "B", metavar="N", help="chunk: rows a chunk; 8 for the short prompts of quotes.  [default: 64]")
 @click.option("--tau", metavar="T", help="grow: share of the seed's score a neighbour needs.  [default: 0.25]")
@@ -29,6 +35,9 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @click.option("--gamma", metavar="G", help="Gate threshold of the reuse underneath, 0 to 1.  [default: 0.3]")
 @click.option("--frame", metavar="NAME", help="released or canonical.  [default: released]")
 @click.option("--base", metavar="NAME", help="header or empty.  [default: header]")
+@click.option("--capacity", metavar="N", help="Anchors a segment (as released, one more).  [default: 20]")
+@click.option("--window", metavar="N", help="Oldest anchors among which one is evicted.  [default: 5]")
+@click.option("--warm", metavar="N", help="Other items that fill the pool first.  [default: 0]")
 @click.option("--probe", type=click.Choice(["units"]),
               help="Measure the unit of choice (Table 8) instead, with --segment and what follows it.")  # fmt: skip
 @click.option("--segment", type=int, metavar="TOKENS",
@@ -36,8 +45,7 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 @run_options
 def repair(layout: str, probe: str | None, segment: int | None, coin_seed: str | None, **flags: Any) -> None:
     """Run items with reused caches repaired before generation."""
-    names = ("select", "op", "rho", "over", "B", "tau", "cap", "k", "m", "variant", "gamma", "frame", "base")
-    given = {name: flags.pop(name) for name in names}
+    given = {name: flags.pop(name) for name in _PARAMETERS}
     given["seed"] = coin_seed
     if probe is not None:
         _probe(given, segment, flags)

@@ -26,8 +26,8 @@ class RepairView:
     """One call's served cache of M rows, before its last prompt token runs.
 
     `ids` are the M + 1 prompt ids, `segments` the prompt's, `exact[j]` tells whether row j is exact already (its
-    provenance, not a measurement), `index` counts the run's repaired calls from 0, `seed` is the coin's, `clock` the
-    call's.
+    provenance, not a measurement), `index` counts the run's repaired calls from 0, `seed` is the coin's, `fill` how
+    full the anchor pool is for this call, 0 to 1, `clock` the call's.
     """
 
     runtime: Runtime
@@ -37,6 +37,7 @@ class RepairView:
     exact: list[bool]
     index: int = 0
     seed: int = 0
+    fill: float = 0.0
     draft_tokens: int = 2
     clock: Clock | None = None
 

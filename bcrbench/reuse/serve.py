@@ -6,6 +6,8 @@ call writes only what follows; dense calls use a scratch cache and leave those r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
@@ -108,6 +110,15 @@ class Server:
         self.caches[agent] = self.runtime.new_cache(rows + self.runtime.room(rows, self.limit))
         self.shared.prepare(agent, hollow, self.caches[agent])
 
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """Serve calls that no log will hold: without twins, and none of them counts as a warm-up of the times."""
+        twins, reused, self.twins = self.twins, self.reused, None
+        try:
+            yield
+        finally:
+            self.twins, self.reused = twins, reused
+
     def begin(self, key: str) -> None:
         """Start a request."""
         if self.shared is not None:
@@ -170,6 +181,7 @@ class Server:
             segments=prompt.segments,
             exact=[row < exact for row in range(served)],
             index=self.repaired,
+            fill=self.shared.fill(prompt),
             clock=self.clock,
         )
         start = self.policy.start(view)

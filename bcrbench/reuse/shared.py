@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Mapping, Sequence
 
 from bcrbench.engine.cache import SlotCache
@@ -74,6 +75,14 @@ class SharedSegments:
     def new_in(self, prompt: Prompt) -> list[str]:
         """The prompt's segments that the gate called new."""
         return [segment.name for segment in prompt.shared() if self.new[segment.name]]
+
+    def fill(self, prompt: Prompt) -> float:
+        """How full the pool is for a prompt: anchors over capacity, at most 1, mean over its shared segments.
+
+        0 for a prompt without any.
+        """
+        counts = [len(self.pool.bucket(segment.name).anchors) for segment in prompt.shared()]
+        return fmean(min(1.0, count / self.policy.capacity) for count in counts) if counts else 0.0
 
     def assemble(self, agent: str, prompt: Prompt, cache: SlotCache) -> None:
         """Write every segment after fixed_0 as predicted rows; the last one without the prompt's last token."""

@@ -56,13 +56,15 @@ def stopping() -> Iterator[Stop]:
 class Run(Generic[Item]):
     """A run to carry out: its first line, its items in order, and how one item is run.
 
-    `repairs` says that calls are to be repaired: a whole run in which none was has failed.
+    `repairs` says that calls are to be repaired: a whole run in which none was has failed. `before` is what is done
+    first, in every session: it leaves the state that the first item starts from, and no line in the log.
     """
 
     record: RunRecord
     items: Sequence[Item]
     run_one: RunOne[Item]
     repairs: bool = False
+    before: Sequence[Callable[[], None]] = ()
 
 
 def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, progress: Progress) -> Status:
@@ -77,6 +79,7 @@ def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, p
         writer.append(run.record)
     with stopping() as stop:
         try:
+            _prepare(run, stop)
             if done is not None:
                 resume(run, done, progress, stop)
             _run_owed(run, writer, finished, progress, stop)
@@ -90,6 +93,13 @@ def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, p
             raise Cancelled
     writer.append(_end(finished, "complete"))
     return "complete"
+
+
+def _prepare(run: Run[Item], stop: Stop) -> None:
+    for step in run.before:
+        if stop.asked:
+            return
+        step()
 
 
 def resume(run: Run[Item], done: Log[ItemRecord], progress: Progress, stop: Stop) -> None:

@@ -56,11 +56,11 @@ def adjusted(cells: Sequence[Cell], correction: str) -> tuple[dict[int, float], 
 def across_cells(cells: Sequence[Cell]) -> tuple[list[Placed], list[str]]:
     """Conditions that ran the same items in several cells against the same reference: one net an item, tested.
 
-    Raises UserError when no condition did.
+    Cells may differ in the order of the items. Raises UserError when no condition did.
     """
     repeated: dict[tuple[str, str, tuple[str, ...]], list[tuple[Arm, Arm]]] = {}
     for _, reference, arm in pairings(cells):
-        repeated.setdefault((arm.label, reference.label, tuple(arm.ids)), []).append((reference, arm))
+        repeated.setdefault((arm.label, reference.label, tuple(sorted(arm.ids))), []).append((reference, arm))
     groups = {key: pairs for key, pairs in repeated.items() if len(pairs) > 1}
     if not groups:
         raise UserError("--items-across-cells: no condition ran the same items in two cells, expected at least one")
@@ -75,7 +75,7 @@ def across_cells(cells: Sequence[Cell]) -> tuple[list[Placed], list[str]]:
 
 def _across(label: str, against: str, pairs: Sequence[tuple[Arm, Arm]]) -> Row:
     splits = [split(reference.solved, arm.solved) for reference, arm in pairs]
-    found = item_level(item_nets([(arm.solved, reference.solved) for reference, arm in pairs]))
+    found = item_level(item_nets([(_by_id(arm), _by_id(reference)) for reference, arm in pairs]))
     return {
         "condition": label,
         "against": against,
@@ -89,6 +89,11 @@ def _across(label: str, against: str, pairs: Sequence[tuple[Arm, Arm]]) -> Row:
         "z_p": found.durkalski.p,
         "wilcoxon_p": found.wilcoxon.p,
     }
+
+
+def _by_id(arm: Arm) -> list[bool]:
+    """Whether each item was solved, in the ids' order, which all cells have in common."""
+    return [solved for _, solved in sorted(zip(arm.ids, arm.solved, strict=True))]
 
 
 def cochran_rows(cells: Sequence[Cell]) -> list[Placed]:

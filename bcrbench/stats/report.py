@@ -204,8 +204,9 @@ def describe(cell: Cell, model: str) -> str:
     """One line for a cell: what its conditions share."""
     facts = {**cell.facts, "model": model}
     items = facts.pop("items", None)
-    count = len(cell.arms[0].items)
-    return ", ".join([*(f"{key} {_flat(value)}" for key, value in facts.items()), f"{count} items ({items})"])
+    count, order = len(cell.arms[0].items), guards.look_up(cell.arms[0].run, "items.order")
+    told = items if order in (None, "task") else f"{items}, order {order}"
+    return ", ".join([*(f"{key} {_flat(value)}" for key, value in facts.items()), f"{count} items ({told})"])
 
 
 def _flat(value: Any) -> str:

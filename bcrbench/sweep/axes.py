@@ -59,6 +59,11 @@ AXES: dict[str, Axis] = {
     "topology": SettingAxis(
         "full, chain, star or layered, one cell each.  [default: full]", "NAME,NAME", lambda value: {"topology": value}
     ),
+    "order": SettingAxis(
+        "Orders of the items, task or shuffle:SEED, one cell each.  [default: task]",
+        "NAME,NAME",
+        lambda value: {"order": value},
+    ),
     "seeds": SettingAxis("Seeds of the run's random streams, one cell each.", "N,N", _whole("seeds", "seed")),
     "symbols": SettingAxis(
         "CopyMachine with questions of so many symbols, one cell each.",
@@ -78,6 +83,10 @@ AXES: dict[str, Axis] = {
     "theta": ConditionAxis("Confidences that OpenGate asks for.", "T,T", "theta", (*_BOTH, "opengate")),
     "capacity": ConditionAxis("Anchors that a pool keeps.", "N,N", "capacity", _BOTH),
     "window": ConditionAxis("Oldest anchors among which one is evicted.", "N,N", "window", _BOTH),
+    "warm": ConditionAxis("Other items that fill the pool before the first one.", "N,N", "warm", _BOTH),
+    "shrink": ConditionAxis(
+        "Parts of a repair's budget that a full pool takes away.", "S,S", "shrink", (*_BOTH, "bcr-chunk")
+    ),
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import msgspec
 
@@ -25,7 +28,7 @@ from bcrbench.runs.runner import Progress, Run, carry_out
 from bcrbench.runs.schema import SCHEMA_VERSION, ItemRecord, RunRecord
 from bcrbench.sweep.plan import Cell, Plan
 from bcrbench.sweep.progress import Reporter
-from bcrbench.tasks.base import Item, common_meta, digest, fixed_length
+from bcrbench.tasks.base import Item, common_meta, digest, fixed_length, items_hash
 
 
 class Models:
@@ -62,7 +65,7 @@ def execute(
     folder = Path(plan.cell.settings.out)
     plan = replace(plan, cell=plan.cell.spelled(runtime.tokenizer))
     plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
-    check_prompts(plan.cell, runtime)
+    check_prompts(plan.cell, runtime, plan.warm)
     record = run_record(plan, runtime)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
     with LogWriter(path) as writer:  # one lock for reading and writing, or another process could write in between
@@ -74,14 +77,18 @@ def execute(
         _announce(say, path, done, len(plan.cell.items))
         if record.tools.get("code"):
             say(f"{path}: generated programs run in the sandbox: {plan.cell.kit.sandbox.told}")
-        run: Run[Item] = Run(record, plan.cell.items, _run_one(plan, runtime), repairs=_repairs(plan.spec.policy))
+        requests = _requests(plan, runtime)
+        repairs, before = _repairs(plan.spec.policy), [partial(_fill, requests, item) for item in plan.warm]
+        if before:
+            say(f"{path}: {len(before)} other items first, to fill the pool")
+        run: Run[Item] = Run(record, plan.cell.items, _run_one(requests), repairs, before)
         carry_out(run, writer, done, progress(record.condition, len(plan.cell.items), say))
     if runs_code(plan.cell.grader) and not plan.cell.kit.code:
         say(f"{path}: the programs in its answers were not run; bcrbench grade LOG --allow-code-execution grades them")
     return path
 
 
-def check_prompts(cell: Cell, runtime: Runtime) -> None:
+def check_prompts(cell: Cell, runtime: Runtime, others: Sequence[Item] = ()) -> None:
     """Raise UserError, before anything is written, for a template that cannot be made or an item that cannot fit.
 
     Only what is known beforehand is counted: the agent's own text and the question; of generations of a fixed length,
@@ -91,7 +98,7 @@ def check_prompts(cell: Cell, runtime: Runtime) -> None:
     answer = cell.max_new_tokens - 1 if fixed_length(cell.task) else 0  # the last token never enters a cache
     known = {t.agent.id: sum(map(len, t.fixed)) + answer * (len(t.agent.hears) + 1) for t in templates}
     longest, own = max(known.items(), key=lambda entry: entry[1])
-    for item in cell.items if runtime.positions is not None else []:
+    for item in [*cell.items, *others] if runtime.positions is not None else []:
         rows = own + len(encode(runtime.tokenizer, item.question))
         if rows > (runtime.positions or rows):
             raise UserError(
@@ -124,10 +131,10 @@ def _announce(say: Callable[[str], None], path: Path, done: Log[ItemRecord] | No
         say(f"{path}: resuming after {len(done.items)} of {total} items ({done.status})")
 
 
-def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | None], ItemRecord]:
+def _requests(plan: Plan, runtime: Runtime) -> Requests:
     cell = plan.cell
     with memory_told("preparing the agents' prompts"):
-        requests = Requests(
+        return Requests(
             runtime,
             cell.task,
             cell.agents,
@@ -139,15 +146,28 @@ def _run_one(plan: Plan, runtime: Runtime) -> Callable[[int, Item, ItemRecord | 
             _timing(cell),
         )
 
+
+def _fill(requests: Requests, item: Item) -> None:
+    with _explained(f"item {item.id}, which fills the pool", requests):
+        requests.fill(item)
+
+
+def _run_one(requests: Requests) -> Callable[[int, Item, ItemRecord | None], ItemRecord]:
     def run_one(index: int, item: Item, replay: ItemRecord | None) -> ItemRecord:
-        try:
-            with memory_told("running it"):
-                return requests.run(index, item, replay)
-        except RunFailed as error:
-            lengths = requests.longest()
-            raise RunFailed(f"item {index} ({item.id}): {error}; prompt tokens by agent: {lengths}") from error
+        with _explained(f"item {index} ({item.id})", requests):
+            return requests.run(index, item, replay)
 
     return run_one
+
+
+@contextmanager
+def _explained(what: str, requests: Requests) -> Iterator[None]:
+    """Says in what a failure happened, and how long the prompts were."""
+    try:
+        with memory_told("running it"):
+            yield
+    except RunFailed as error:
+        raise RunFailed(f"{what}: {error}; prompt tokens by agent: {requests.longest()}") from error
 
 
 def _timing(cell: Cell) -> Timing:
@@ -195,10 +215,12 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "hash": cell.items_hash,
         "count": len(cell.items),
         "total": cell.total,
-        "order": "task",
+        "order": settings.order,
         "limit": settings.limit,
         "ids": settings.ids,
     }
+    if plan.warm:
+        items["warm"] = {"ids": [item.id for item in plan.warm], "hash": items_hash(plan.warm)}
     where = cell_facts(plan, runtime)
     versions = packages()
     matters = {
@@ -216,6 +238,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "grader": [cell.grader.name, cell.grader.version],
         "versions": [versions["torch"], versions["transformers"], code()["version"]],
         "graph": [asdict(agent) for agent in cell.agents],
+        **({"warm": items_hash(plan.warm)} if plan.warm else {}),
     }
     return RunRecord(
         schema_version=SCHEMA_VERSION,

@@ -16,7 +16,9 @@ from bcrbench.conditions import Spec, parse
 from bcrbench.errors import UserError, unknown
 from bcrbench.grading.kit import Kit
 from bcrbench.grading.verdict import runs_code
+from bcrbench.reuse.policies import KVComm
 from bcrbench.settings import Settings
+from bcrbench.sweep.item_order import order_of
 from bcrbench.tasks import TASKS
 from bcrbench.tasks.base import Grader, Item, Spelled, Task, items_hash
 from bcrbench.tasks.hub import is_hub_name
@@ -41,14 +43,19 @@ class Cell:
     kit: Kit = field(default_factory=Kit)
     spelling: str | None = None  # of the symbols, where the task has some
     unread: str | None = None  # the data whose items a dry run leaves unread
+    spare: list[Item] = field(default_factory=list)  # the task's items after the last chosen one, for filling pools
 
     def spelled(self, tokenizer: Any) -> Cell:
         """The cell with its texts as the tokenizer needs them. Raises UserError when the task finds no spelling."""
         if not isinstance(self.task, Spelled) or self.spelling is not None:
             return self
         spelling = self.task.spell(tokenizer, self.prompts, self.items)
-        items = [replace(item, question=spelling.text(item.question), written=item.question) for item in self.items]
-        return replace(self, prompts=self.prompts.respelled(spelling.text), items=items, spelling=spelling.name)
+        prompts = self.prompts.respelled(spelling.text)
+        items, spare = (
+            [replace(item, question=spelling.text(item.question), written=item.question) for item in known]
+            for known in (self.items, self.spare)
+        )
+        return replace(self, prompts=prompts, items=items, spare=spare, spelling=spelling.name)
 
     @property
     def items_hash(self) -> str:
@@ -69,6 +76,12 @@ class Plan:
     cell: Cell
     spec: Spec
     given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def warm(self) -> list[Item]:
+        """The items that fill the pool before the first one; none of the run's own is among them."""
+        policy = self.spec.policy
+        return self.cell.spare[: policy.warm] if isinstance(policy, KVComm) else []
 
 
 class Shelf:
@@ -121,10 +134,11 @@ def plan_cell(settings: Settings, shelf: Shelf | None = None) -> Cell:
     if settings.limit is None and settings.ids is None and settings.data is None:
         settings = msgspec.structs.replace(settings, limit=getattr(task, "default_limit", None))
     settings = _timed(settings, task)
+    order, chosen = order_of(settings.order), choose(everything or [], settings)
     return Cell(
         settings=settings,
         task=task,
-        items=choose(everything, settings) if everything is not None else [],
+        items=order(chosen),
         total=len(everything or []),
         agents=agents,
         prompts=prompts,
@@ -132,6 +146,7 @@ def plan_cell(settings: Settings, shelf: Shelf | None = None) -> Cell:
         max_new_tokens=settings.max_new_tokens or task.max_new_tokens,
         kit=kit,
         unread=settings.data if everything is None else None,
+        spare=_after(everything or [], chosen),
     )
 
 
@@ -165,6 +180,12 @@ def choose(items: list[Item], settings: Settings) -> list[Item]:
     return items[: settings.limit] if settings.limit else items
 
 
+def _after(items: list[Item], chosen: list[Item]) -> list[Item]:
+    """The items that come after the last of the chosen ones in the task's order."""
+    last = max((number for number, item in enumerate(items) if item is chosen[-1]), default=-1) if chosen else -1
+    return items[last + 1 :]
+
+
 def _unknown_id(wanted: str, items: list[Item]) -> UserError:
     if len(items) < 50:
         return unknown("item id", wanted, [item.id for item in items])
@@ -180,7 +201,19 @@ def plan(settings: Settings, conditions: list[str], given: dict[str, Any], shelf
     specs = {spec.text: spec for spec in map(parse, conditions)}
     ordered = sorted(specs.values(), key=lambda spec: _ORDER.get(spec.text.partition(":")[0], len(_ORDER)))
     cell = (shelf or Shelf()).cell(settings)
-    return [Plan(cell, spec, {**given, "condition": spec.text}) for spec in ordered]
+    plans = [Plan(cell, spec, {**given, "condition": spec.text}) for spec in ordered]
+    for one in plans:
+        _check_warm(one)
+    return plans
+
+
+def _check_warm(plan: Plan) -> None:
+    wanted = getattr(plan.spec.policy, "warm", 0)
+    if plan.cell.unread is None and len(plan.warm) < wanted:
+        raise UserError(
+            f"condition {plan.spec.text!r}: warm={wanted}: the task has {len(plan.cell.spare)} items after those of "
+            "the run, expected as many; a --limit leaves some"
+        )
 
 
 def out_folder(plans: list[Plan]) -> Path:

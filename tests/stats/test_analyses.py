@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from loglines import write_log
+from loglines import item_record, write_log
 
 from bcrbench.cli.stats import stats
 from bcrbench.errors import UserError
@@ -93,6 +93,27 @@ def test_items_in_several_cells_are_tested_by_item(folder: Path) -> None:
         assert [row["pooled_b"], row["pooled_c"]] == pooled and row["net"] == pooled[1] - pooled[0]
     out = run(folder, "--items-across-cells")
     assert "items across cells" in out.stdout and "sign-flip" in out.stderr
+
+
+def test_orders_are_cells_of_their_own_and_their_items_are_tested_by_item(tmp_path: Path) -> None:
+    for seed, agents in enumerate((2, 3, 4)):
+        order = random.Random(seed).sample(range(N), N)
+        for name in ("dense", LOW):
+            rng, outcomes = random.Random(name), ["correct" if flag else "wrong" for flag in FLAGS[agents, name]]
+            made = [item_record(at, outcomes[k], rng, 1, id=f"q{k}", item_hash=f"h{k}") for at, k in enumerate(order)]
+            items = {"hash": f"set{seed}", "order": f"shuffle:{seed}" if seed else "task"}
+            write_log(tmp_path / f"{seed}{name[:2]}.jsonl", name, outcomes, made=made, items=items,
+                      cell={"items": f"set{seed}"})  # fmt: skip
+    nets = item_nets([(FLAGS[agents, LOW], FLAGS[agents, "dense"]) for agents in (2, 3, 4)])
+    [row] = [row for row in rows(tmp_path, "--items-across-cells") if row.get("analysis")]
+    assert (row["cells"], row["n"], row["net"], row["p"]) == (3, N, sum(nets), item_level(nets).p)
+    titles = [line for line in run(tmp_path).stdout.splitlines() if " items (" in line]
+    assert [f"order shuffle:{seed}" in title for seed, title in zip((0, 1, 2), titles, strict=True)] == [
+        False,
+        True,
+        True,
+    ]
+    assert "order" not in titles[0]
 
 
 def test_one_cell_has_no_items_across_cells(tmp_path: Path) -> None:

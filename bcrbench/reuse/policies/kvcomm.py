@@ -14,7 +14,8 @@ from bcrbench.runs.schema import Served
 class KVComm(Policy):
     """The released baseline: one segment that the gate calls new makes the whole call a prefill.
 
-    `frame` and `base` name deviations (docs/kvcomm.md); the defaults are the released behaviour.
+    `frame` and `base` name deviations, `warm` other items that fill the pool before the first one (docs/kvcomm.md);
+    the defaults are the released behaviour.
     """
 
     summary: ClassVar[str] = "KVComm as released: gate, anchors, whole-call fallback"
@@ -25,6 +26,7 @@ class KVComm(Policy):
     base: Literal["header", "empty"] = setting("header")
     capacity: int = setting(CAPACITY, 2, 10_000)
     window: int = setting(WINDOW, 1, 10_000)
+    warm: int = setting(0, 0, 10_000)
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """Dense when any segment is new to this consumer, else reuse."""

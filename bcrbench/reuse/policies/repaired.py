@@ -24,10 +24,12 @@ class Repaired(KVComm):
     """A reused call whose cache is repaired before generation: selector, layout, budget, operator.
 
     `k` is the draft's length, `seed` the coin's, `m` the query selector's rows; a selector takes what it knows.
+    `shrink` is the part of the budget that a full anchor pool takes away.
     """
 
     layout: ClassVar[str] = "single"
     rho: float = setting(0.2, 0.0, 1.0)
+    shrink: float = setting(0.0, 0.0, 1.0)
     select: str = setting("draft", told=" | ".join(SELECTORS.names()))
     op: Literal["recompute", "transplant"] = setting("recompute")
     over: Literal["all", "predicted"] = setting("all")
@@ -69,15 +71,19 @@ class Repaired(KVComm):
         return _with_own(LAYOUTS.get(self.layout), self)
 
     def budget(self) -> float:
-        """The share of rows to spend."""
+        """The share of rows to spend, before the pool has anything."""
         return self.rho
+
+    def share(self, fill: float) -> float:
+        """The share of rows to spend at a call whose pool is full to `fill`, 0 to 1: never more than the budget."""
+        return self.budget() * (1.0 - self.shrink * fill)
 
     def _choose(self, view: RepairView) -> Selection:
         selector = self.make_selector()
         if self.select == "draft":
             _ = view.draft  # a stage of its own, not part of selection
         with view.stage("select"):
-            return self.make_layout().rows(view, selector, self.budget())
+            return self.make_layout().rows(view, selector, self.share(view.fill))
 
 
 def _with_own(kind: Any, policy: Repaired) -> Any:
@@ -132,6 +138,8 @@ class CacheBlend(Repaired):
                     f"match={self.match}: expected cost, reuse:RATE with a rate from 0 to 1, reuse:LOG with a file, or "
                     f"reuse:CONDITION with + for its commas ({wrong})"
                 )
+        if self.match != "cost" and self.shrink:
+            return f"shrink={self.shrink}: expected 0 with match={self.match}, which is to spend what that run did"
         return super().check()
 
     def resolve(self, finished: Finished) -> CacheBlend:

@@ -13,7 +13,7 @@ from bcrbench.errors import UserError
 from bcrbench.runs.provenance import packages
 from bcrbench.settings import Settings
 from bcrbench.sweep.plan import Plan, plan_cell
-from bcrbench.tasks.base import digest
+from bcrbench.tasks.base import digest, items_hash
 
 
 class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +67,7 @@ def facts(plan: Plan) -> dict[str, str]:
         "settings": digest(msgspec.to_builtins(cell.settings)),
         "condition": digest(plan.spec.policy.effective()),
         "items": cell.items_hash,
+        "items that fill the pool": items_hash(plan.warm),
         "agents": digest([asdict(agent) for agent in cell.agents]),
         "prompts": digest(msgspec.to_builtins(cell.prompts)),
         "grader": f"{cell.grader.name} v{cell.grader.version}",
