@@ -102,7 +102,7 @@ def stats(
     from bcrbench.stats.report import Options
 
     if paper_check:
-        _say(*check_paper(fmt))
+        _say(*check_paper(fmt, {"LOGS": logs, "table": table, "paper": paper, "html": html, "plot": plot, **asked}))
         return
     if not logs:
         raise click.UsageError("Missing argument 'LOGS...'.")

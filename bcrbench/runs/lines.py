@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, TypeVar
 
 import msgspec
@@ -54,9 +56,17 @@ def _newlines(body: bytes) -> int:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's bytes; raises UserError when it cannot be read."""
+    """The file's bytes; of what has no size and does not begin like a log, its beginning: it may have no end.
+
+    Raises UserError when it cannot be read.
+    """
     try:
-        return path.read_bytes()
+        with path.open("rb", buffering=0) as file:
+            if S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.readall()
+            start = file.read(len(_RUN_PREFIX)) or b""
+            return start + file.readall() if start.strip(b"\0") and is_torn_start(start) else start
+
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}), expected a run log") from error
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
@@ -22,19 +23,26 @@ def print_report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, p
 
 def print_table(number: str, logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
     """A table of the paper. Raises UserError for an unknown one and for options that say nothing of it."""
-    for name, value in vars(options).items():
-        if value and name not in _ALSO_IN_TABLES:
-            raise UserError(
-                f"--{_FLAGS.get(name, name)}: has no meaning with --table {number}, expected neither or one"
-            )
+    _refuse({name: value for name, value in vars(options).items() if name not in _ALSO_IN_TABLES}, f"--table {number}")
     runs = [log for log in logs if not is_probe(log)]
     probes = [log for log in logs if is_probe(log)]
-    text, notes = paper_table(number.lstrip("0"), runs, probes, fmt, paper, options.grader, options.intersect)
+    text, notes = paper_table(number.lstrip("0") or number, runs, probes, fmt, paper, options.grader, options.intersect)
     return Report(text, notes)
 
 
-def check_paper(fmt: str) -> tuple[str, list[str]]:
-    """The paper's figures recomputed: a summary and those that do not recompute; as records, all of them."""
+def _refuse(given: Mapping[str, Any], beside: str) -> None:
+    for name, value in given.items():
+        if value:
+            what = name if name.isupper() else f"--{_FLAGS.get(name, name)}"
+            raise UserError(f"{what}: has no meaning with {beside}, expected neither or one")
+
+
+def check_paper(fmt: str, given: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The paper's figures recomputed: a summary and those that do not recompute; as records, all of them.
+
+    Raises UserError for anything else that was given: it takes no logs and makes nothing else.
+    """
+    _refuse(given, "--paper-check")
     from bcrbench.stats.paper_check import check, summary_lines
 
     rows = check()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -206,3 +209,34 @@ def test_file_names_stay_readable_and_short() -> None:
     name = log_name("gsm8k", "kvcomm:gamma=0.3,frame=canonical", 3, "0a1b2c3d")
     assert name == "gsm8k.kvcomm+gamma=0.3,frame=canonical.3a.0a1b2c3d.jsonl"
     assert len(log_name("gsm8k", "ü" * 500, 3, "0a1b2c3d").encode()) < 255
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom", "/dev/null"])
+def test_what_has_no_end_is_not_read_to_its_end(device: str) -> None:
+    if not Path(device).exists():
+        pytest.skip(f"no {device} here")
+    with pytest.raises(UserError, match=device) as error:
+        read_outcomes(device)
+    assert "\n" not in str(error.value)
+
+
+def test_a_pipe_is_read_like_a_file(log: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    write(log, *WHOLE)
+    assert through(pipe, log.read_bytes()).items == read_outcomes(log).items
+    with pytest.raises(UserError, match="not a bcrbench log"):
+        through(pipe, b"\x89PNG" * 100_000)
+
+
+def through(pipe: Path, content: bytes) -> Any:
+    def feed() -> None:
+        with suppress(BrokenPipeError), pipe.open("wb") as file:
+            file.write(content)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        return read_outcomes(pipe)
+    finally:
+        feeder.join()

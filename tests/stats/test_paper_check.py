@@ -11,7 +11,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from bcrbench.cli.stats import stats
+from bcrbench.errors import UserError
 from bcrbench.stats.conformance.printed import OneOf, Range
 from bcrbench.stats.paper_check import (
     RECIPES,
@@ -174,3 +177,21 @@ def test_what_is_printed_is_not_an_input() -> None:
 def test_an_unknown_recipe_is_an_error() -> None:
     with pytest.raises(KeyError):
         recompute(msgspec.structs.replace(FIGURES[0], recipe="guess"), CELLS)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["runs"], "LOGS"),
+        (["--table", "3"], "--table"),
+        (["--html", "page.html"], "--html"),
+        (["--plot", "figures"], "--plot"),
+        (["--paper"], "--paper"),
+        (["--vs", "dense"], "--vs"),
+        (["--items-across-cells"], "--items-across-cells"),
+        (["--latency"], "--latency"),
+    ],
+)
+def test_nothing_may_stand_beside_the_check(given: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=f"^{told}: has no meaning with --paper-check"):
+        CliRunner().invoke(stats, ["--paper-check", *given], catch_exceptions=False)

@@ -461,6 +461,8 @@ def test_the_command_prints_tables(full: Path) -> None:
     assert "note: b: items that KVComm misses" in run(full, "--table", "13", "--format", "csv").stderr
     with pytest.raises(UserError, match="unknown table '16'"):
         run(full, "--table", "16")
+    with pytest.raises(UserError, match="unknown table '0'"):
+        run(full, "--table", "0")
     with pytest.raises(UserError, match="--vs: has no meaning with --table 2"):
         run(full, "--table", "2", "--vs", "dense")
     with pytest.raises(UserError, match="--items-across-cells: has no meaning"):
