@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -47,8 +48,8 @@ def test_a_recipe_says_what_it_is_for(name: str) -> None:
     assert head and all(line.startswith("#") for line in head)
     assert read(name).about.endswith(".")
     if name in TABLES:
-        text = " ".join(head)
-        assert all(part in text for part in ("The claim:", "Look at", "One GPU:", " h")), "claim, what to see, hours"
+        text = " ".join(line.lstrip("# ") for line in head)
+        assert all(part in text for part in ("The claim:", "Look at", "One GPU:")), "claim, what to see, hours"
 
 
 @pytest.mark.parametrize(("name", "profile"), [("table03", "paper"), ("table04", "demo"), ("table10", "paper")])
@@ -314,3 +315,19 @@ def test_make_sweeps_grades_and_renders(target: str) -> None:
 def test_make_says_which_formats() -> None:
     said = make("table3")
     assert all(f"table3.{ending}" in said or ending in said for ending in ("md", "csv", "tex", "json"))
+
+
+def test_the_hours_in_headers_and_docs_are_those_that_the_script_computes() -> None:
+    spec = importlib.util.spec_from_file_location("gpu_hours", ROOT / "tests" / "bench" / "gpu_hours.py")
+    assert spec is not None and spec.loader is not None
+    hours = importlib.util.module_from_spec(spec)
+    sys.modules["gpu_hours"] = hours  # dataclasses look their module up
+    spec.loader.exec_module(hours)
+    page = (ROOT / "docs" / "recipes.md").read_text()
+    for name in TABLES:
+        told = hours.of_recipes(name).told
+        head = find(name).read_text(encoding="utf-8").partition("\nabout:")[0]
+        assert told in head.replace("\n# ", " "), name
+        counts = [len(swept(name, profile).plans) + len(swept(name, profile).probes) for profile in PROFILES]
+        assert f"| `{name}` | {counts[0]} | {told.partition(' h')[0]} | {counts[1]} |" in page, name
+    assert f"{hours.of_recipes(*TABLES).runs} runs, {hours.of_recipes(*TABLES).seconds / 3600:.0f} hours" in page
