@@ -36,7 +36,7 @@ _COLUMNS = [
         "--family", type=click.Choice(["holm", "bonferroni"]), help="Add p adjusted for all tests of this report."
     ),
     click.option("--agents", is_flag=True, help="Add the accuracy of each role that has gold answers of its own."),
-    click.option("--latency", is_flag=True, help="Add quartiles and means of times, and speed-ups."),
+    click.option("--latency", is_flag=True, help="Add quartiles of times, speed-ups with intervals, and paired tests."),
 ]
 _TESTS = [
     click.option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ from bcrbench.stats import analyses, guards
 from bcrbench.stats.arms import Arm, make_arms
 from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.paired import split
-from bcrbench.stats.summary import Row, agent_rows, difference_row, latency_rows, main_row, paired_with
+from bcrbench.stats.summary import Row, agent_rows, difference_row, main_row, paired_with
 from bcrbench.stats.tables import Table, footnotes, render_records, render_tables
+from bcrbench.stats.times import all_times, shown
 
 Extra = Sequence[tuple[str, Sequence[analyses.Placed]]]
 PART = "‡"  # marks a run of a part of its task's items
@@ -44,17 +45,29 @@ class Report:
     notes: list[str]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is rendered: each cell's rows, times by arm (its `id`), the tables beside them, and whether roles are."""
+
+    rows: Sequence[Sequence[Row]]
+    times: Mapping[int, Sequence[Row]]
+    extra: Extra
+    roles: bool
+
+
 def report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "table") -> Report:
     """Compare the logs and render the result. Raises UserError for what must not be compared."""
     arms = make_arms(logs, options.grader)
     cells, notes = make_cells(arms, options.vs, options.intersect)
     notes += [note for cell in cells for note in _cell_notes(cell)]
     rows, said = _all_rows(cells, options)
+    times, of_times = all_times(cells, options.family) if options.latency else ({}, [])
     extra, more = _analyses(cells, options)
-    notes = [*said, *more, *notes]
+    notes = [*said, *of_times, *more, *notes]
+    asked = Asked(rows, times, extra, options.agents)
     if fmt in ("csv", "json"):
-        return Report(_records(cells, rows, extra, options, fmt), notes)
-    return Report(_tables(cells, rows, extra, options, fmt), [*_legend(cells), *notes])
+        return Report(_records(cells, asked, fmt), notes)
+    return Report(_tables(cells, asked, fmt), [*_legend(cells), *notes])
 
 
 def _legend(cells: Sequence[Cell]) -> list[str]:
@@ -120,18 +133,18 @@ def _analyses(cells: Sequence[Cell], options: Options) -> tuple[Extra, list[str]
     return made, notes
 
 
-def _records(cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Extra, options: Options, fmt: str) -> str:
+def _records(cells: Sequence[Cell], asked: Asked, fmt: str) -> str:
     names = _model_names(cells)
     marks = _record_marks(cells)
     records = []
-    for cell, own in zip(cells, rows, strict=True):
+    for cell, own in zip(cells, asked.rows, strict=True):
         where = {**cell.facts, "model": names[id(cell)]} if len(cells) > 1 else {}
         for arm, row in zip(cell.arms, own, strict=True):
-            times = {"times": latency_rows(arm, cell.reference_of(arm))} if options.latency else {}
-            roles = {"by_role": agent_rows(arm)} if options.agents else {}
+            times = {"times": asked.times[id(arm)]} if asked.times else {}
+            roles = {"by_role": agent_rows(arm)} if asked.roles else {}
             records.append(where | {"condition": arm.label} | row | times | roles | marks.get(id(arm), {}))
     several = len(cells) > 1
-    for name, made in extra:
+    for name, made in asked.extra:
         for place, row in made:
             facts = {**place.facts, "model": names[id(place)]} if place is not None and several else {}
             records.append({"analysis": name, **facts, **row})
@@ -152,18 +165,19 @@ def _record_marks(cells: Sequence[Cell]) -> dict[int, Row]:
     return marks
 
 
-def _tables(cells: Sequence[Cell], rows: Sequence[Sequence[Row]], extra: Extra, options: Options, fmt: str) -> str:
+def _tables(cells: Sequence[Cell], asked: Asked, fmt: str) -> str:
     names = _model_names(cells)
     tables = []
-    for cell, own in zip(cells, rows, strict=True):
+    for cell, own in zip(cells, asked.rows, strict=True):
         title = describe(cell, names[id(cell)])
         tables.append(Table(title, _mark(cell, [[row] for row in own])))
-        if options.latency:
-            times = _mark(cell, [latency_rows(arm, cell.reference_of(arm)) for arm in cell.arms])
+        if asked.times:
+            times, paired = (_mark(cell, side) for side in zip(*(shown(asked.times[id(arm)]) for arm in cell.arms)))
             tables.append(Table(f"{title}: times in ms, speed-up over the reference", times))
-        if options.agents:
+            tables.append(Table(f"{title}: paired times, by item", paired))
+        if asked.roles:
             tables.append(Table(f"{title}: accuracy by role", _mark(cell, [agent_rows(arm) for arm in cell.arms])))
-    tables += [Table(name, [_placed(cells, place, names) | row for place, row in made]) for name, made in extra]
+    tables += [Table(name, [_placed(cells, place, names) | row for place, row in made]) for name, made in asked.extra]
     text = render_tables([table for table in tables if table.rows], fmt)
     parts = [f"{PART} {note}" for note in guards.limit_notes([arm for cell in cells for arm in cell.arms])]
     return f"{text}\n\n{footnotes(parts, fmt)}" if parts else text

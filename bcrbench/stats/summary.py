@@ -10,7 +10,7 @@ from typing import Any
 
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.intervals import newcombe, wilson
-from bcrbench.stats.latency import median_of, speedup, summary
+from bcrbench.stats.latency import median_of
 from bcrbench.stats.paired import mcnemar, split
 
 Row = dict[str, Any]
@@ -63,32 +63,6 @@ def difference_row(arm: Arm, reference: Arm | None) -> Row:
     both = sum(arm.solved) - c
     low, high = newcombe(both, c, b, len(arm.items) - both - b - c)
     return {"difference": (c - b) / len(arm.items), "diff_low": low, "diff_high": high}
-
-
-def latency_rows(arm: Arm, reference: Arm | None) -> list[Row]:
-    """Quartiles and mean of both times, and the speed-up over the reference averaged in both ways; one row a time."""
-    rows = []
-    for name, times in _times(arm).items():
-        flat = [time for item in times for time in item]
-        pairs: tuple[list[float], list[float]] = ([], [])
-        if reference is not None and reference is not arm:
-            pairs = _pairs(_times(reference)[name], times)
-        rows.append({"time": name, **summary(flat)._asdict(), **speedup(*pairs)._asdict()})
-    return rows
-
-
-def _times(arm: Arm) -> dict[str, list[list[float]]]:
-    """Milliseconds by item: one a call for the first token, one for the whole item."""
-    return {
-        "ttft_ms": [[call.ttft_ms for call in item.calls if not call.warm_up] for item in arm.items],
-        "e2e_ms": [[1000 * item.wall_s] for item in arm.items],
-    }
-
-
-def _pairs(reference: list[list[float]], row: list[list[float]]) -> tuple[list[float], list[float]]:
-    """Times of calls that pair up; an item that an error cut short pairs none of its calls."""
-    items = [(one, two) for one, two in zip(reference, row, strict=True) if len(one) == len(two)]
-    return [time for one, _ in items for time in one], [time for _, two in items for time in two]
 
 
 def agent_rows(arm: Arm) -> list[Row]:

@@ -21,7 +21,10 @@ _PERCENTS = {
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
 _TEXTS = {"condition", "role", "time", "against", "cell"}
-_PS = {"p", "mid_p", "p_holm", "p_bonferroni", "z_p", "wilcoxon_p", "anytime_p"}
+_PS = {
+    "p", "mid_p", "p_holm", "p_bonferroni", "z_p", "t_p", "wilcoxon_p", "wilcoxon_p_holm", "wilcoxon_p_bonferroni",
+    "sign_p", "anytime_p",
+}  # fmt: skip
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "|<[`*"})  # what would end a cell or begin something else
 
 
@@ -121,6 +124,6 @@ def _form(name: str) -> Callable[[float], str]:
         return lambda value: f"{value:.2f}"
     if name in _PS:
         return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
-    if name.endswith(("ratios", "means")):
+    if name.endswith(("ratios", "means")) or name.startswith(("ratios_", "means_")):
         return lambda value: f"{value:.2f}x"
     return lambda value: str(value) if isinstance(value, int) else f"{value:.1f}"

@@ -106,7 +106,8 @@ def write_log(
     words = [{True: "correct", False: "wrong"}.get(out, out) for out in outcomes]  # type: ignore[call-overload]
     made = made if made is not None else [item_record(k, word, rng, agents) for k, word in enumerate(words)]
     end = EndRecord(
-        status=status or "complete", items=len(made), correct=0, calls=0, reused=0, new_tokens=0, wall_s=1.0
+        status=status or "complete", items=len(made), correct=0, calls=0, reused=0, new_tokens=0, wall_s=1.0,
+        twins=sum(call.twin is not None for item in made for call in item.calls),
     )  # fmt: skip
     records = [run_record(condition, len(made), **changes), *made, *([end] if status else []), *grades]
     path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
