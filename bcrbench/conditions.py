@@ -29,6 +29,12 @@ def parse(text: str) -> Spec:
     check_text("condition", text)
     name, _, tail = text.strip().partition(":")
     kind = POLICIES.get(name)
+    policy = _checked(name, kind(**_values(name, kind, tail)))
+    return Spec(canonical(name, policy), policy)
+
+
+def _values(name: str, kind: type[Policy], tail: str) -> dict[str, Any]:
+    """The parameters that a condition string sets, each within its own bounds."""
     known = {spot.name: spot for spot in settings(kind)}
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
@@ -37,11 +43,14 @@ def parse(text: str) -> Spec:
         if key in values:
             raise UserError(f"condition {name!r}: {key} is given twice, expected once")
         values[key] = _value(f"condition {name!r}: {key}={value}", value, hints[key], known[key])
-    policy = kind(**values)
+    return values
+
+
+def _checked(name: str, policy: Policy) -> Policy:
     wrong = policy.check()
     if wrong:
         raise UserError(f"condition {name!r}: {wrong}")
-    return Spec(canonical(name, policy), policy)
+    return policy
 
 
 def has(text: str, parameter: str) -> bool:
@@ -52,12 +61,8 @@ def has(text: str, parameter: str) -> bool:
 def with_value(text: str, parameter: str, value: str) -> str:
     """The canonical string of a condition with one parameter set anew. Raises UserError as `parse` does."""
     name, policy = text.strip().partition(":")[0], parse(text).policy
-    alone = parse(f"{name}:{parameter}={value}").policy
-    changed = replace(policy, **{parameter: getattr(alone, parameter)})
-    wrong = changed.check()
-    if wrong:
-        raise UserError(f"condition {name!r}: {wrong}")
-    return canonical(name, changed)
+    changed = replace(policy, **_values(name, type(policy), f"{parameter}={value}"))
+    return canonical(name, _checked(name, changed))
 
 
 _LAYERED = "bcr-"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log, read_outcomes
 from bcrbench.runs.names import safe
+
+_ANY: Mapping[str, Any] = MappingProxyType({})
 
 
 def is_rate(text: str) -> bool:
@@ -62,15 +66,20 @@ class Finished:
                 return _reuse(log)
         raise UserError(f"match: no complete run of {text} on these items in {self.folder}; run that condition first")
 
-    def of_policy(self, name: str, gamma: float) -> Reuse:
-        """The reuse of this cell's complete run of a policy at a gamma. Raises UserError when there is none."""
+    def of_policy(self, name: str, gamma: float, alike: Mapping[str, Any] = _ANY) -> Reuse:
+        """The reuse of this cell's complete run of a policy at a gamma, with the parameters of `alike`.
+
+        Raises UserError when there is none.
+        """
         for path in sorted(self.folder.glob("*.jsonl")):
             log = read_outcomes(path)
-            same = log.run.cell == self.cell and log.run.effective.get("policy") == name
-            if same and log.run.effective.get("gamma") == gamma and log.status == "complete":
+            wanted = {**alike, "policy": name, "gamma": gamma}
+            same = log.run.cell == self.cell and wanted.items() <= log.run.effective.items()
+            if same and log.status == "complete":
                 return _reuse(log)
         raise UserError(
-            f"match: no complete {name} run at gamma={gamma} of these items in {self.folder}; run that condition first"
+            f"match: no complete {name} run at gamma={gamma}, with the same pool, of these items in {self.folder}; "
+            "run that condition first"
         )
 
 

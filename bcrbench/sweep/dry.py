@@ -12,6 +12,7 @@ from bcrbench.agents.prompt import build_template
 from bcrbench.agents.request import describe_first
 from bcrbench.engine.model import find_source, load_tokenizer
 from bcrbench.sweep.execute import describe
+from bcrbench.sweep.item_order import TASK
 from bcrbench.sweep.plan import Cell, Plan
 
 
@@ -36,6 +37,7 @@ def _list(plans: list[Plan]) -> None:
         where += [f"{settings.agents} agents", settings.topology, f"roles {settings.roles}"]
         where += [f"{'all' if count is None else count} items"]
         where += [f"kernel {settings.kernel}"] if settings.kernel != "auto" else []
+        where += [f"order {settings.order}"] if settings.order != TASK else []
         where += [f"seed {settings.seed}"] if settings.seed else []
         click.echo(f"{number:>{width}}  {plan.spec.text}  [{', '.join(map(str, where))}]")
     for data in dict.fromkeys(plan.cell.unread for plan in plans if plan.cell.unread is not None):

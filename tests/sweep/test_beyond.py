@@ -16,10 +16,12 @@ from planned import records, timeless
 
 from bcrbench.conditions import parse
 from bcrbench.errors import RunFailed, UserError
+from bcrbench.reuse.policies.give_up import matching
 from bcrbench.runs.log import read_log
 from bcrbench.runs.schema import Call, ItemRecord
 from bcrbench.settings import resolve
 from bcrbench.sweep.execute import Models, execute
+from bcrbench.sweep.grid import expand
 from bcrbench.sweep.item_order import order_of
 from bcrbench.sweep.plan import Plan, plan
 from bcrbench.tasks import TASKS
@@ -249,6 +251,7 @@ SHAPES: list[tuple[str, dict[str, Any]]] = [
     ("random:p=0.5,gamma=1.0,warm=2", {}),
     ("protect-leaf:gamma=1.0,warm=2", {"order": "shuffle:1"}),
     ("cacheblend:gamma=1.0,shrink=0.5", {}),
+    ("kvcomm:gamma=1.0,warm=2", {"task": "copymachine", "data": "symbols=9"}),
 ]
 
 
@@ -276,3 +279,22 @@ def test_an_axis_arrives_where_it_matters(tmp_path: Path, condition: str, change
 def test_a_value_out_of_bounds_is_refused(condition: str) -> None:
     with pytest.raises(UserError, match="expected"):
         parse(condition)
+
+
+def test_two_axes_may_each_need_the_other() -> None:
+    """A pool of 3 is too small for the default window; one axis sets the pool, the other the window."""
+    made = expand(None, ["kvcomm:window=2"], {}, {"capacity": "3,9"})
+    assert [plan.spec.text for plan in made] == [f"kvcomm:gamma=0.3,capacity={size},window=2" for size in (3, 9)]
+
+
+def test_a_coin_is_matched_to_the_run_whose_pool_was_kept_alike(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"limit": 6, "data": None}
+    seen = {}
+    for pool in ("", ",warm=6"):
+        log = read_log(carried(tmp_path, f"kvcomm:gamma=1.0{pool}", **shape))
+        seen[pool] = [call.served for item in log.items for call in item.calls].count("reuse")
+    assert seen[""] < seen[",warm=6"]
+    calls = 6 * 3
+    for pool, reused in seen.items():
+        path = carried(tmp_path, f"random:match=0.3,gamma=1.0{pool}", **shape)
+        assert read_log(path).run.effective["p"] == matching(0.3, reused, calls, 0)

@@ -63,7 +63,7 @@ class Logs(Finished):
 
         return {"bcr-chunk:gamma=0.3,B=8": Reuse(1, 4)}[text]
 
-    def of_policy(self, name: str, gamma: float) -> Any:
+    def of_policy(self, name: str, gamma: float, alike: Any = None) -> Any:
         from bcrbench.runs.matching import Reuse
 
         return Reuse(4, 8)

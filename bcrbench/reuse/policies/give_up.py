@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import ClassVar
 
@@ -31,12 +31,13 @@ class GiveUp(KVComm):
         return super().check()
 
     def resolve(self, finished: Finished) -> GiveUp:
-        """With `match`, the p at which the KVComm run at the same gamma would have reached that reuse rate."""
+        """With `match`, the p at which the KVComm run with the same gate and pool would have reached that rate."""
         if not self.match:
             return self
         named = named_run(self.match)
         rate = finished.of_condition(named).rate if named is not None else float(self.match)
-        seen = finished.of_policy("KVComm", self.gamma)
+        own = {spot.name: getattr(self, spot.name) for spot in fields(KVComm)}
+        seen = finished.of_policy("KVComm", self.gamma, own)
         return replace(self, p=matching(rate, seen.reused, seen.calls, self.seed), match=str(rate))
 
     def decide(self, view: CallView) -> tuple[Served, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from pathlib import Path
+from types import MappingProxyType
 
 from bcrbench.errors import UserError
 from bcrbench.runs.matching import Finished, Reuse
@@ -13,6 +15,7 @@ from bcrbench.sweep.executors.base import Ended
 from bcrbench.sweep.plan import Plan
 
 _EVERYTHING = Reuse(1, 1)
+_ANY: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Questions(Finished):
         self.conditions.add(text)
         return _EVERYTHING
 
-    def of_policy(self, name: str, gamma: float) -> Reuse:
+    def of_policy(self, name: str, gamma: float, alike: Mapping[str, object] = _ANY) -> Reuse:
         """Note the policy and its gamma."""
         self.policies.add((name, gamma))
         return _EVERYTHING
