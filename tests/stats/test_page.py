@@ -312,3 +312,20 @@ def test_a_page_of_a_probe_alone_and_of_an_empty_run(tmp_path: Path) -> None:
     assert not [facts for _, facts in alone.tags if facts.get("id") == "data"]
     empty = make_page([write_log(tmp_path / "e.jsonl", "dense", [], status=None)], tmp_path / "b.html")
     assert "killed" in Parsed(empty).text
+
+
+@settings(max_examples=40, deadline=None)
+@given(ids=st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=4, unique=True))
+def test_items_are_found_whatever_their_ids_and_the_order_of_their_keys(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[str]
+) -> None:
+    rng = random.Random(0)
+    made = [item_record(k, "wrong", rng, 1, id=name) for k, name in enumerate(ids)]
+    path = write_log(tmp_path_factory.mktemp("log") / "x.jsonl", "dense", [], made=made)
+    turned = path.with_name("turned.jsonl")
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    turned.write_text("".join(json.dumps(dict(reversed(line.items()))) + "\n" for line in lines), encoding="utf-8")
+    for log in (path, turned):
+        spots = find_items(log)
+        assert list(spots) == ids
+        assert [read_item(log, spots[name]) for name in ids] == made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ class Spot(NamedTuple):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
+_BEGIN = re.compile(rb'(\{"record":"item","index":\d+,"id":"[^"\\]*"),')
 _ITEM = msgspec.json.Decoder(ItemRecord)
 
 
@@ -36,11 +38,17 @@ def find_items(path: Path) -> dict[str, Spot]:
     view = memoryview(data)
     while start < end:
         stop = data.index(b"\n", start)
-        head = _HEAD.decode(view[start:stop])
+        head = _head(view[start:stop])
         if head.record == "item":
             found[head.id] = Spot(start, stop - start)
         start = stop + 1
     return found
+
+
+def _head(line: memoryview) -> _Head:
+    """What a line is. Our writer puts it first, so that the kilobytes after it need not be parsed."""
+    begun = _BEGIN.match(line)
+    return _HEAD.decode(begun[1] + b"}" if begun else line)
 
 
 def read_item(path: Path, spot: Spot) -> ItemRecord:
