@@ -234,6 +234,7 @@ def test_a_recipe_has_the_runs_of_those_that_it_uses_first_and_once(tmp_path: Pa
         ("conditions: [dense]\nclaims:\n- {kind: below}\n", "claims[0]: object missing required field `text`"),
         ("uses: [tabel03]\n", "unknown recipe 'tabel03' (did you mean 'table03'?)"),
         ("conditions: [densee]\n", "unknown condition 'densee' (did you mean 'dense'?)"),
+        ("conditions: [dense]\nprofile:\n  demo: {}\n", "recipe r.yaml, line 2 'profile' (did you mean 'profiles'?)"),
         ("conditions: [dense\n", "not YAML"),
         ("- dense\n", "list, expected a mapping"),
     ],
