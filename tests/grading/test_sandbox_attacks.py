@@ -481,15 +481,19 @@ def f(x):
         {"value": {"int": "0x", "text": []}},
         {"raised": {"type": "E", "bases": ["exit", "eval", 3], "args": [], "text": "t"}},
         {"raised": 4},
+        {"raised": {}},
+        {"raised": {"type": "E", "bases": 4, "args": [], "text": "t"}},
+        {"raised": {"type": "E", "bases": ["OSError"], "args": 4, "text": "t"}},
         {"state": 1, "value": 2},
         {},
         [],
     ],
 )
-def test_forged_answers_are_wrong(any_sandbox: Sandbox, answer: object) -> None:
+@pytest.mark.parametrize("where", ["", "def f(x): "])
+def test_forged_answers_are_wrong(any_sandbox: Sandbox, answer: object, where: str) -> None:
     program = f"""
 import json, os
-def f(x):
+def forge(x):
     body = json.dumps({answer!r}).encode()
     for fd in range(3, 64):
         try:
@@ -497,6 +501,7 @@ def f(x):
         except OSError:
             pass
     os._exit(0)
+{where}forge(0)
 """
     assert judged(any_sandbox, program).outcome == "wrong"
 

@@ -15,6 +15,7 @@ from bcrbench.grading.sandbox.child.setup import Setup
 
 Verdict = tuple[str, str]
 _OURS = (NameError, ImportError, SyntaxError)  # a candidate's values cannot bring these about
+_NOT_AN_ANSWER = (wire.Malformed, RecursionError, KeyError, TypeError, ValueError, AttributeError)  # by opening it
 
 
 class Stop(BaseException):
@@ -34,18 +35,19 @@ class Candidate:
         try:
             reply = self._receive()
             if "raised" in reply:
-                error = wire.decode_error(reply["raised"])
-                return _judge_error(error)
+                return _judge_error(wire.decode_error(reply["raised"]))
             return None if reply == {"loaded": True} else ("wrong", "answered out of turn")
         except Stop:
             return self.stopped
+        except _NOT_AN_ANSWER as error:
+            return "wrong", f"malformed answer: {wire.text_of(error)}"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Give the function's value; raise what it raised, as the nearest built-in type."""
         reply = self._exchange(args, named)
         try:
             return self._open(reply, args, named)
-        except (wire.Malformed, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except _NOT_AN_ANSWER as error:
             if error is self.raised:
                 raise
             self._stop("wrong", f"malformed answer: {wire.text_of(error)}")
