@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bcrbench.agents.promptset import PromptSet, RolePrompt
+from bcrbench.agents.promptset import DefaultMode, PromptSet, RolePrompt
 from bcrbench.errors import UserError, told
 from bcrbench.tools import TOOLS
 from bcrbench.yaml_file import line_of
@@ -64,6 +64,7 @@ def check(path: Path, prompts: PromptSet) -> None:
         raise UserError(f"prompts {path}: field 'workers' is empty, expected at least one role")
     for text in _texts(path, prompts):
         _check_text(text)
+    _check_default_mode(path, prompts.default_mode)
     _check_roles(path, prompts)
     for keys, prompt in _roles(prompts):
         _check_role(path, keys, prompt, prompts)
@@ -100,6 +101,16 @@ def _check_text(text: _Text) -> None:
         if name not in filled and (text.field not in _FREE or name in _OURS):
             expected = " or ".join(f"{{{other}}}" for other in filled) or "no placeholder here"
             raise text.wrong(f"holds the placeholder {{{name}}}, expected {expected}")
+
+
+def _check_default_mode(path: Path, mode: DefaultMode) -> None:
+    def wrong(field: str, told_: str) -> UserError:
+        return refusal(path, ("default_mode", field), None, told_)
+
+    for field, name in (("decision_user", "question"), ("feedback", "feedback")):
+        text = getattr(mode, field)
+        if text is not None:
+            _once(wrong, field, text, name)
 
 
 def _check_roles(path: Path, prompts: PromptSet) -> None:
