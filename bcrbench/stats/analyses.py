@@ -12,6 +12,7 @@ from bcrbench.stats.arms import Arm
 from bcrbench.stats.cells import Cell
 from bcrbench.stats.clustered import item_level, item_nets
 from bcrbench.stats.families import Family
+from bcrbench.stats.guards import check_pair
 from bcrbench.stats.intervals import paired_error
 from bcrbench.stats.omnibus import cochran_q
 from bcrbench.stats.paired import mcnemar, mcnemar_midp, split
@@ -97,13 +98,18 @@ def _by_id(arm: Arm) -> list[bool]:
 
 
 def cochran_rows(cells: Sequence[Cell]) -> list[Placed]:
-    """Cochran's Q over each cell's conditions that ran the same items and are graded."""
+    """Cochran's Q over each cell's conditions that ran the same items and are graded.
+
+    Raises UserError for conditions of a cell without a reference that must not be compared.
+    """
     rows: list[Placed] = []
     for cell in cells:
         first = cell.reference or cell.arms[0]
         alike = [arm for arm in cell.arms if arm.ids == first.ids and not arm.ungraded]
         if len(alike) < 2:
             continue
+        for arm in alike[1:]:
+            check_pair(alike[0], arm)
         found = cochran_q([arm.solved for arm in alike])
         counted = {"conditions": len(alike), "n": len(first.items)}
         rows.append((cell, {**counted, "q": found.q, "df": found.df, "p": found.p}))

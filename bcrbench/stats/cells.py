@@ -56,11 +56,12 @@ def group_arms(arms: Sequence[Arm], intersect: bool = False) -> tuple[list[Cell]
     notes: list[str] = []
     groups: dict[bytes, list[Arm]] = {}
     for arm in arms:
-        groups.setdefault(_key(arm, intersect), []).append(arm)
+        groups.setdefault(cell_key(arm, intersect), []).append(arm)
     return [Cell(group[0].run.cell, _once(group, notes)) for group in groups.values()], notes
 
 
-def _key(arm: Arm, intersect: bool) -> bytes:
+def cell_key(arm: Arm, intersect: bool) -> bytes:
+    """What arms of one cell have in common."""
     facts = {key: value for key, value in arm.run.cell.items() if not (intersect and key == "items")}
     return msgspec.json.encode(facts, order="deterministic")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bcrbench.errors import UserError
+from bcrbench.errors import UserError, told
 from bcrbench.runs.schema import RunRecord
 from bcrbench.stats.arms import Arm
 from bcrbench.stats.paired import Split, smallest_significant
 
 FEW = 20  # discordant pairs below which a test says little
 
-_SAME = ("model.dtype", "tokenizer.hash", "tokenizer.chat_template_hash", "prompts.hash")
+_SAME = ("model.dtype", "tokenizer.hash", "tokenizer.chat_template_hash", "prompts.hash", "tools.pages")
 _WORTH_SAYING = (
     "schema_version", "model.kernel", "model.sdpa_backend", "device.kind", "device.name", "code.version",
     "packages.torch", "packages.transformers", "tools",
@@ -23,7 +23,7 @@ def look_up(run: RunRecord, name: str) -> Any:
     """A field of the run record by its dotted name; None where it is absent."""
     part, _, key = name.partition(".")
     value = getattr(run, part)
-    return value.get(key) if isinstance(value, Mapping) else value
+    return value.get(key) if key and isinstance(value, Mapping) else value
 
 
 def check_pair(reference: Arm, row: Arm, intersect: bool = False) -> None:
@@ -121,6 +121,26 @@ def pair_notes(reference: Arm, row: Arm) -> Iterator[str]:
         expected, found = look_up(reference.run, name), look_up(row.run, name)
         if expected != found:
             yield f"{row.label}: {name} is {found!r}, {reference.label} ran with {expected!r}"
+
+
+def unlike_notes(arms: Sequence[Arm]) -> Iterator[str]:
+    """The same differences among runs that stand in one table, one line a field."""
+    for name in _WORTH_SAYING:
+        found: dict[str, list[str]] = {}
+        for arm in arms:
+            found.setdefault(told(look_up(arm.run, name)), []).append(arm.label)
+        if len(found) > 1:
+            parts = [f"{value} in {', '.join(dict.fromkeys(labels))}" for value, labels in found.items()]
+            yield f"{name} differs: {'; '.join(parts)}"
+
+
+def unpaired_notes(arms: Sequence[Arm]) -> Iterator[str]:
+    """Why runs that no test compares could not be compared anyway: accuracies in one table invite it."""
+    for arm in arms[1:]:
+        try:
+            check_pair(arms[0], arm, not (arms[0].complete and arm.complete))
+        except UserError as error:
+            yield f"not comparable: {error}"
 
 
 def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:

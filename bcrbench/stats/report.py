@@ -82,8 +82,10 @@ def _cell_notes(cell: Cell) -> list[str]:
     notes = [note for arm in cell.arms for note in guards.state_notes(arm)]
     notes += guards.limit_notes(cell.arms)
     notes += guards.identical_notes(cell.arms)
+    if cell.reference is None:
+        return [*notes, *guards.unpaired_notes(cell.arms), *guards.unlike_notes(cell.arms)]
     for arm in cell.arms:
-        if cell.reference is None or arm is cell.reference:
+        if arm is cell.reference:
             continue
         notes += guards.pair_notes(cell.reference, arm)
         reference = cell.reference_of(arm)

@@ -50,7 +50,7 @@ def run_record(condition: str, count: int, **changes: Any) -> RunRecord:
         "stateful": False,
     }  # fmt: skip
     for name, change in changes.items():
-        fields[name] = {**fields[name], **change} if isinstance(change, dict) else change
+        fields[name] = {**fields.get(name, {}), **change} if isinstance(change, dict) else change
     return RunRecord(**fields)
 
 

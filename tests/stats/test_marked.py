@@ -95,6 +95,7 @@ REFUSED = {
     "another precision": Case(kv(model={"dtype": "float16"}), r"model\.dtype is 'float16'"),
     "another tokenizer": Case(kv(tokenizer={"hash": "t9"}), r"tokenizer\.hash is 't9'"),
     "another template": Case(kv(tokenizer={"chat_template_hash": "c9"}), r"tokenizer\.chat_template_hash is 'c9'"),
+    "other recorded pages": Case(kv(tools={"pages": "r1"}), r"tools\.pages is 'r1', expected None"),
     "another grader": Case(kv(grader={"name": "lenient"}), "grader is 'lenient v1', expected 'exact v1'"),
     "another grader's version": Case(kv(grader={"version": 2}), "grader is 'exact v2', expected 'exact v1'"),
     "graded later by another version": Case(
@@ -190,6 +191,7 @@ MARKED = {
     "another device": Case(kv(device={"name": "y"}), r"device\.name is 'y'"),
     "other packages": Case(kv(packages={"torch": "3.0"}), r"packages\.torch is '3\.0'"),
     "another code": Case(kv(code={"version": "9"}), r"code\.version is '9'"),
+    "other tools": Case(kv(tools={"sandbox": "rlimit"}), r"tools is \{'sandbox': 'rlimit'\}, dense ran with \{\}"),
     "an older schema": Case(
         lambda folder: write_log(folder / "kv.jsonl", KV, WORSE, schema_version=2),
         "schema_version is 2, dense ran with 1",
@@ -292,3 +294,55 @@ def test_the_lowest_seed_is_the_reference(folder: Path) -> None:
     rows = json.loads(run(folder, "--format", "json").stdout)
     assert [row["condition"] for row in rows] == ["dense [seed 0]", "dense [seed 3]"]
     assert [row["b"] for row in rows] == [None, 0]
+
+
+UNLIKE = ["model.dtype", "tokenizer.hash", "prompts.hash", "tools.pages", "grader.name"]
+
+
+def two_repairs(folder: Path, field: str) -> None:
+    """Two conditions of a cell without a reference, which differ in one field."""
+    part, _, key = field.partition(".")
+    write_log(folder / "one.jsonl", "bcr-grow", GOOD)
+    other: dict[str, Any] = {part: {key: "other"}}
+    write_log(folder / "two.jsonl", "bcr-single", WORSE, **other)
+
+
+@pytest.mark.parametrize("field", UNLIKE)
+def test_what_no_reference_pairs_is_not_compared_unsaid(tmp_path: Path, field: str) -> None:
+    two_repairs(tmp_path, field)
+    assert re.search(f"note: not comparable: .*{field.removesuffix('.name')} is", run(tmp_path).stderr)
+    with pytest.raises(UserError, match=field.removesuffix(".name")):
+        run(tmp_path, "--cochran")
+    for table in ("3", "15"):
+        with pytest.raises(UserError, match=field.removesuffix(".name")):
+            run(tmp_path, "--table", table)
+
+
+@pytest.mark.parametrize("field", UNLIKE)
+def test_seeds_that_differ_in_more_have_no_mean(tmp_path: Path, field: str) -> None:
+    part, _, key = field.partition(".")
+    for seed in range(3):
+        other: dict[str, Any] = {part: {key: "other"}} if seed == 2 else {}
+        name = f"bcr-chunk:select=coin,gamma=0.3,seed={seed}"
+        write_log(tmp_path / f"{seed}.jsonl", name, GOOD, fingerprint=str(seed), **other)
+    for table in ("1", "5", "11"):
+        with pytest.raises(UserError, match=field.removesuffix(".name")):
+            run(tmp_path, "--table", table)
+
+
+@pytest.mark.parametrize("options", [(), ("--table", "2"), ("--table", "3"), ("--table", "6")])
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model": {"kernel": "flex"}}, "model.kernel"),
+        ({"device": {"name": "y"}}, "device.name"),
+        ({"tools": {"sandbox": "rlimit"}}, "tools"),
+        ({"packages": {"torch": "3"}}, "packages.torch"),
+    ],
+)
+def test_what_may_explain_a_difference_is_said_in_every_table(
+    folder: Path, options: tuple[str, ...], changes: dict[str, Any], told: str
+) -> None:
+    assert f"{told} " not in run(folder, *options).output
+    kv(**changes)(folder)
+    assert f"{told} " in run(folder, *options).output

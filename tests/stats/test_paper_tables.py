@@ -419,7 +419,7 @@ def test_a_run_that_was_cut_short_keeps_its_accuracy_and_loses_its_pairs(tmp_pat
 def test_what_may_not_be_paired_is_refused_in_tables_too(tmp_path: Path) -> None:
     cell_log(tmp_path, "dense")
     cell_log(tmp_path, "kvcomm:gamma=0.3", prompts={"hash": "p1"})
-    with pytest.raises(UserError, match=r"cannot be paired .* prompts\.hash is 'p0', expected 'p1'"):
+    with pytest.raises(UserError, match=r"cannot be paired .* prompts\.hash is 'p1', expected 'p0'"):
         rows(tmp_path, "2")
     assert rows(tmp_path, "8")
 

@@ -11,7 +11,7 @@ from typing import Any
 from bcrbench.runs.log import Log
 from bcrbench.stats import guards
 from bcrbench.stats.arms import Arm
-from bcrbench.stats.cells import Cell
+from bcrbench.stats.cells import Cell, cell_key
 from bcrbench.stats.paired import Split, split
 from bcrbench.stats.paper_tables.places import Place, agents_of, at, model_of, size_of, task_of
 from bcrbench.stats.paper_tables.wants import Want
@@ -54,9 +54,21 @@ class Build:
         return self.take(found[0])
 
     def take(self, arm: Arm) -> Arm:
-        """Remember that a run is part of the table."""
-        self.used.setdefault((arm.path, arm.label), arm)
+        """Remember that a run is part of the table.
+
+        Raises UserError for one that must not be compared with those of its cell that are in it already.
+        """
+        if (arm.path, arm.label) not in self.used:
+            first = next(iter(self._of_cell(arm)), None)
+            self.used[arm.path, arm.label] = arm
+            if first is not None:
+                guards.check_pair(first, arm, self.intersect or guards.cut_short_note(first, arm) is not None)
         return arm
+
+    def _of_cell(self, arm: Arm) -> list[Arm]:
+        """The runs of an arm's cell that are part of the table."""
+        key = cell_key(arm, self.intersect)
+        return [other for other in self.used.values() if cell_key(other, self.intersect) == key]
 
     def pair(self, first: Arm | None, second: Arm | None, where: str) -> Split | None:
         """Items that only the first solves, and only the second; None where one is missing, ungraded or cut short.
@@ -115,6 +127,7 @@ class Build:
         notes = [note for arm in arms for note in guards.state_notes(arm)]
         notes += self._limits(arms)
         notes += [note for cell in self.cells for note in guards.identical_notes(_of(cell, self.used))]
+        notes += [note for cell in self.cells for note in guards.unlike_notes(_of(cell, self.used))]
         notes += _few(self.splits)
         return list(dict.fromkeys([*notes, *self.said, *self._missing()]))
 
