@@ -54,6 +54,20 @@ _PAPER = [
     click.option("--paper", is_flag=True, help="Put the paper's figures beside ours, with --table or a probe's log."),
     click.option("--paper-check", is_flag=True, help="Recompute the paper's figures from its counts; needs no logs."),
 ]
+_RECIPE = [
+    click.option(
+        "--recipe",
+        metavar="NAME",
+        help="Print the tables and figures of a recipe from its logs, and whether the paper's claims hold.",
+    ),
+    click.option("--profile", metavar="NAME", help="Of the recipe: paper, demo, or auto.  [default: auto]"),
+    click.option(
+        "--save",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Also write each of them as md, csv, tex and json (claims and all), figures as PNG and PDF.",
+    ),
+]
 _SHOWN = [
     click.option(
         "--html",
@@ -71,7 +85,7 @@ _SHOWN = [
 
 
 def _options(command: F) -> F:
-    for option in reversed([*_CHOICE, *_COLUMNS, *_TESTS, *_PAPER, *_SHOWN]):
+    for option in reversed([*_CHOICE, *_COLUMNS, *_TESTS, *_PAPER, *_RECIPE, *_SHOWN]):
         command = option(command)
     return command
 
@@ -80,9 +94,8 @@ def _options(command: F) -> F:
 @click.argument("logs", nargs=-1, type=click.Path(path_type=Path))
 @_options
 def stats(
-    logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, paper_check: bool, html: Path | None,
-    plot: Path | None, **asked: Any,
-) -> None:  # fmt: skip
+    logs: tuple[Path, ...], fmt: str, recipe: str | None, profile: str | None, save: Path | None, **others: Any
+) -> None:
     """Compare the conditions in LOGS: files, or directories of *.jsonl files.
 
     One row a condition: accuracy with its Wilson interval; b, the items that only the reference solves, and c, those
@@ -94,8 +107,38 @@ def stats(
     bcrbench stats runs/*.jsonl --vs dense
     bcrbench stats runs --vs kvcomm:gamma=0.3 --difference --format md
     bcrbench stats runs --table 3 --paper
+    bcrbench stats --recipe table3 --profile demo --save outputs
     bcrbench stats runs --html outputs/report.html --plot outputs
     """
+    if recipe is None:
+        _need_recipe(save=save, profile=profile)
+        _compare(logs, fmt, **others)
+    else:
+        _print_recipe(fmt, recipe, others, profile=profile or "auto", logs=logs, save=save)
+
+
+def _need_recipe(**options: Any) -> None:
+    from bcrbench.errors import UserError
+
+    for name, value in options.items():
+        if value is not None:
+            raise UserError(f"--{name} {str(value)!r}: has no meaning without --recipe, expected both")
+
+
+def _print_recipe(fmt: str, recipe: str, others: dict[str, Any], **how: Any) -> None:
+    from bcrbench.cli.recipe_stats import Asked, recipe_stats
+    from bcrbench.stats.command import refuse
+
+    own = {name: others[name] for name in ("grader", "intersect")}
+    refuse({name: value for name, value in others.items() if name not in own}, f"--recipe {recipe}")
+    for made, notes in recipe_stats(Asked(recipe, **how, **own)):
+        _say(made.texts[fmt], notes)
+
+
+def _compare(
+    logs: tuple[Path, ...], fmt: str, table: str | None, paper: bool, paper_check: bool, html: Path | None,
+    plot: Path | None, **asked: Any,
+) -> None:  # fmt: skip
     from bcrbench.cli.logs import log_files
     from bcrbench.stats.command import check_paper, print_report, print_table
     from bcrbench.stats.reading import read_logs

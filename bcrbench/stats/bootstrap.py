@@ -95,3 +95,36 @@ def _resampled(
             rng=np.random.default_rng(SEED),
         )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def ratio_of_ratios(
+    first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]], paired: bool, level: float = LEVEL
+) -> Estimate:
+    """One ratio of sums over another, each of two numbers an item, with the percentile bootstrap over items.
+
+    `paired` draws the items of both together. Resamples without a divisor are left out. Raises ValueError where a sum
+    is 0, and for unequal lengths of what is paired.
+    """
+    import numpy as np
+
+    one, two = np.asarray(first, float).reshape(-1, 2), np.asarray(second, float).reshape(-1, 2)
+    if paired and len(one) != len(two):
+        raise ValueError(f"{len(one)} and {len(two)} items, expected as many of both")
+    sums = (*one.sum(0), *two.sum(0))
+    if min(sums, default=0) <= 0:
+        raise ValueError(f"sums of {sums}, expected more than 0")
+    value = float(sums[0] / sums[1] / (sums[2] / sums[3]))
+    if min(len(one), len(two)) < 2:
+        return Estimate(value, None, None, "none", "one item cannot be resampled")
+    rng = np.random.default_rng(SEED)
+    found = []
+    for _ in range(RESAMPLES // 1000 + 1):
+        drawn = [rng.integers(len(one), size=(1000, len(one)))]
+        drawn.append(drawn[0] if paired else rng.integers(len(two), size=(1000, len(two))))
+        above, below = (table[places].sum(1) for table, places in zip((one, two), drawn, strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(above[:, 0] / above[:, 1] / (below[:, 0] / below[:, 1]))
+    ratios = np.concatenate(found)
+    ratios = ratios[np.isfinite(ratios)]
+    low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(value, float(low), float(high), "percentile")

@@ -13,7 +13,7 @@ from bcrbench.stats.tables import render_records
 from bcrbench.stats.units import is_probe, report_all
 
 _ALSO_IN_TABLES = {"grader", "intersect"}
-_FLAGS = {"across": "items-across-cells"}
+_FLAGS = {"across": "items-across-cells", "paper_check": "paper-check"}
 
 
 def print_report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
@@ -23,14 +23,15 @@ def print_report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, p
 
 def print_table(number: str, logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
     """A table of the paper. Raises UserError for an unknown one and for options that say nothing of it."""
-    _refuse({name: value for name, value in vars(options).items() if name not in _ALSO_IN_TABLES}, f"--table {number}")
+    refuse({name: value for name, value in vars(options).items() if name not in _ALSO_IN_TABLES}, f"--table {number}")
     runs = [log for log in logs if not is_probe(log)]
     probes = [log for log in logs if is_probe(log)]
     text, notes = paper_table(number.lstrip("0") or number, runs, probes, fmt, paper, options.grader, options.intersect)
     return Report(text, notes)
 
 
-def _refuse(given: Mapping[str, Any], beside: str) -> None:
+def refuse(given: Mapping[str, Any], beside: str) -> None:
+    """Raise UserError for the first thing that was given beside something that would ignore it."""
     for name, value in given.items():
         if value:
             what = name if name.isupper() else f"--{_FLAGS.get(name, name)}"
@@ -42,7 +43,7 @@ def check_paper(fmt: str, given: Mapping[str, Any]) -> tuple[str, list[str]]:
 
     Raises UserError for anything else that was given: it takes no logs and makes nothing else.
     """
-    _refuse(given, "--paper-check")
+    refuse(given, "--paper-check")
     from bcrbench.stats.paper_check import check, summary_lines
 
     rows = check()

@@ -44,10 +44,20 @@ def _equal(found: Any, wanted: Any) -> bool:
 
 def setting_of(run: RunRecord) -> Setting:
     """The condition that ran: what its string says, and what the running policy reported beside it."""
-    name, _, tail = run.condition.partition(":")
+    named = written(run.condition)
+    return Setting(named.name, {**run.effective, **named.values})
+
+
+def written(condition: str) -> Setting:
+    """What a condition string says."""
+    name, _, tail = condition.partition(":")
     parts = [part.partition("=") for part in re.split(r",(?=\s*\w+=)", tail) if "=" in part]
-    typed = {key.strip(): _value(value.strip()) for key, _, value in parts}
-    return Setting(name, {**run.effective, **typed})
+    return Setting(name, {key.strip(): _value(value.strip()) for key, _, value in parts})
+
+
+def usual(name: str) -> Mapping[str, Any]:
+    """The parameters of a policy that have a default known here, at that default."""
+    return {**DEFAULTS, **_OWN.get(name, {})}
 
 
 def _value(text: str) -> Any:

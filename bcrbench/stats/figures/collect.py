@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,13 @@ class Drawing:
     why: str = ""  # the reason where there is no chart
 
 
-def collect(cells: Sequence[Cell], probes: Sequence[Probe], most: int | None = None) -> Iterator[Drawing]:
-    """Make every figure for everything that it is made for, or for the first `most` of each, figure by figure."""
+def collect(
+    cells: Sequence[Cell], probes: Sequence[Probe], most: int | None = None, names: Collection[str] | None = None
+) -> Iterator[Drawing]:
+    """Make every figure, or those named, for everything it is made for, or for the first `most` of each."""
     for figure in all_figures():
+        if names is not None and figure.name not in names:
+            continue
         subjects = _subjects(figure, cells, probes)
         if not subjects:
             yield Drawing(figure, 1, 1, "", None, "no log of a probe" if figure.per == "probe" else "no log of a run")

@@ -145,12 +145,12 @@ class Build:
     def _missing(self) -> Iterator[str]:
         by_places: dict[str, list[str]] = {}
         for what, places in self.missing.items():
-            by_places.setdefault(_condensed(places), []).append(what)
+            by_places.setdefault(condensed(places), []).append(what)
         for told, conditions in by_places.items():
             yield f"-: no log of {', '.join(conditions)} ({told})"
 
 
-def _condensed(places: Iterable[str]) -> str:
+def condensed(places: Iterable[str]) -> str:
     """Places with the agent counts of one task put together."""
     by_task: dict[str, list[str]] = {}
     for place in places:

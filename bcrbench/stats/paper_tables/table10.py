@@ -194,7 +194,7 @@ def _timed(made: Build, cells: Sequence[Cell], kind: Kind, symbols: int) -> Time
     if len(arms) > 1:
         made.say(f"{kind.label}, {symbols} symbols: {arms[0].label} is shown; {len(arms) - 1} more fit")
     arm = made.take(arms[0])
-    items = [[call for call in calls if _counts(call)] for calls in detailed_items(arm)]
+    items = [[call for call in calls if counts(call)] for calls in detailed_items(arm)]
     if not any(items):
         made.say(f"{arm.path}: no reused call beside a dense serving of the same ids, so nothing to compare")
         return NOTHING
@@ -207,7 +207,8 @@ def _timed(made: Build, cells: Sequence[Cell], kind: Kind, symbols: int) -> Time
     return Timed(own, dense, e2e, [arm])
 
 
-def _counts(call: DetailedCall) -> bool:
+def counts(call: DetailedCall) -> bool:
+    """Whether a call's time is compared: reused, beside a dense serving, no warm-up."""
     return call.served == "reuse" and not call.warm_up and call.twin is not None
 
 

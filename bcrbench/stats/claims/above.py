@@ -1,0 +1,10 @@
+"""`above`: a condition solves more items than a reference."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bcrbench.stats.claims.direction import Sided, decide
+from bcrbench.stats.claims.kind import Kind
+
+KIND = Kind(Sided, partial(decide, side=1))

@@ -1,0 +1,1 @@
+"""What a recipe's tables and figures are made of, and how they become files. Recipes come as plain values."""
