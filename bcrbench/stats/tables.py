@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from bcrbench.errors import inert
@@ -39,9 +40,9 @@ class Table:
 def render_records(rows: Sequence[Row], fmt: str) -> str:
     """Rows for a program: numbers in full, shares as fractions; nested values are columns of their own in CSV."""
     if fmt == "json":
-        text = json.dumps(list(rows), indent=2, ensure_ascii=False)
+        text = json.dumps([_finite(row) for row in rows], indent=2, ensure_ascii=False, allow_nan=False)
         return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
-    flat = [{inert(key): _plain(cell) for key, cell in _flatten(row).items()} for row in rows]
+    flat = [{_plain(key): _plain(cell) for key, cell in _flatten(_finite(row)).items()} for row in rows]
     columns = list(dict.fromkeys(key for row in flat for key in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
@@ -50,8 +51,20 @@ def render_records(rows: Sequence[Row], fmt: str) -> str:
     return out.getvalue().rstrip("\n")
 
 
+def _finite(value: Any) -> Any:
+    """A value without the infinities that JSON has no word for: null, as what is absent."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
 def _plain(value: Any) -> Any:
-    return inert(value) if isinstance(value, str) else value
+    """A text that no spreadsheet takes for a formula: an apostrophe before what would begin one."""
+    if not isinstance(value, str):
+        return value
+    return f"'{inert(value)}" if value.startswith(("=", "+", "-", "@")) else inert(value)
 
 
 def _flatten(row: Row) -> Row:

@@ -346,3 +346,35 @@ def test_what_may_explain_a_difference_is_said_in_every_table(
     assert f"{told} " not in run(folder, *options).output
     kv(**changes)(folder)
     assert f"{told} " in run(folder, *options).output
+
+
+CUT = {
+    "the row, cut short": (None, 7),
+    "the row, without an item": ("cancelled", 0),
+    "the row, failed": ("failed", 20),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["row", "reference"])
+@pytest.mark.parametrize(("status", "count"), CUT.values(), ids=list(CUT))
+def test_a_run_cut_short_breaks_nothing(tmp_path: Path, status: Any, count: int, turned: bool) -> None:
+    runs = [("dense", GOOD), (KV, WORSE), ("bcr-grow", GOOD)]
+    for k, (name, outcomes) in enumerate(runs):
+        cut = (name == "dense") == turned and name != "bcr-grow"
+        write_log(tmp_path / f"{k}.jsonl", name, outcomes[:count] if cut else outcomes,
+                  status=status if cut else "complete")  # fmt: skip
+    page = tmp_path / "out" / "page.html"
+    made = run(tmp_path, "--html", str(page), "--latency", "--agents", "--paired")
+    assert f"{count} items" in made.stderr and page.stat().st_size > 10_000
+    assert run(tmp_path, "--cochran", "--sequential", "--power", "50", "--family", "holm").exit_code == 0
+    for table in ("2", "3", "6", "7", "11", "14"):
+        assert run(tmp_path, "--table", table, "--paper").exit_code == 0
+
+
+def test_runs_without_items_break_nothing(tmp_path: Path) -> None:
+    for name in ("dense", KV):
+        write_log(tmp_path / f"{name}.jsonl", name, [])
+    for table in range(1, 16):
+        assert run(tmp_path, "--table", str(table), "--paper").exit_code == 0
+    run(tmp_path, "--html", str(tmp_path / "page.html"))
+    assert (tmp_path / "page.html").exists()

@@ -175,3 +175,25 @@ def test_names_from_a_log_are_inert_in_every_format(tmp_path: Path, fmt: str) ->
         assert re.findall(r"(?<!\\)[`\[*]", "\n".join(rows)) == []
     elif fmt == "latex":
         assert "\\input" not in out
+
+
+@pytest.mark.parametrize("name", ['=cmd|"/c calc"!A1', "+1+1", "-1+1", "@SUM(A1)"])
+def test_no_name_is_a_formula_in_a_spreadsheet(tmp_path: Path, name: str) -> None:
+    paths = [write_log(tmp_path / "a.jsonl", "dense", DENSE), write_log(tmp_path / "b.jsonl", name, ROW)]
+    role = re.compile(r'"role": ?"clerk"')
+    paths[0].write_text(role.sub(lambda _: f'"role":{json.dumps(name)}', paths[0].read_text()))
+    rows = list(csv.reader(io.StringIO(text(paths, "csv", agents=True))))
+    assert f"'{name}" in {row[0] for row in rows}
+    assert [cell for row in rows for cell in row if cell.startswith(("=", "+", "@")) or cell == name] == []
+    assert name in {row["condition"] for row in json.loads(text(paths, "json"))}
+
+
+def test_what_no_float_holds_is_null_in_json_and_empty_in_csv(tmp_path: Path) -> None:
+    paths = [write_log(tmp_path / f"{name}.jsonl", name, [name == "dense"] * 1100, agents=0) for name in ("dense", "x")]
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    rows = json.loads(text(paths, "json", sequential=True), parse_constant=refuse)
+    assert [row["e"] for row in rows if row.get("analysis")] == [None]
+    assert [row["e"] for row in csv.DictReader(io.StringIO(text(paths, "csv", sequential=True)))] == [""] * 3

@@ -40,7 +40,10 @@ def block_rows(reference: Arm, arm: Arm, size: int) -> list[Row]:
 def make(cell: Cell) -> Chart:
     """Chart the cell's arms that reuse anything. Raises NoData where none does or a run has a single block."""
     reference = reference_of(cell)
-    arms = [arm for arm in graded(cell) if arm is not reference and reuse_rate(arm)]
+    reusing = [arm for arm in graded(cell) if arm is not reference and reuse_rate(arm)]
+    arms = [arm for arm in reusing if cell.reference_of(arm) is not None]
+    if reusing and not arms:
+        raise NoData("no run that reused a call has the reference's items: one of the two was cut short")
     if not arms:
         raise NoData("no condition beside the reference reused a call")
     size = block_size(len(reference.items))
@@ -48,6 +51,11 @@ def make(cell: Cell) -> Chart:
     if max(map(len, blocks.values())) < FEWEST:
         raise NoData(f"fewer than {FEWEST} blocks of items")
     shown, notes = chosen(arms)
+    notes += [
+        f"{arm.label} is left out: it or the reference was cut short"
+        for arm in reusing
+        if cell.reference_of(arm) is None
+    ]
 
     def draw(canvas: Canvas) -> None:
         _draw(canvas, shown, blocks, reference)

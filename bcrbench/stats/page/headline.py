@@ -35,12 +35,12 @@ class Tables:
 
 def tables(cell: Cell) -> Tables:
     """Both tables of a cell; the second is empty without a reference."""
-    rows = {arm.label: main_row(arm, cell.reference) for arm in cell.arms}
+    rows = {arm.label: main_row(arm, cell.reference_of(arm)) for arm in cell.arms}
     bounds = [100 * row[key] for row in rows.values() for key in ("ci_low", "ci_high") if row[key] is not None]
     on = scale(bounds) if bounds else None
     anchor = rows[cell.reference.label]["accuracy"] if cell.reference else None
     accuracies = [_accuracy(arm, rows[arm.label], on, anchor) for arm in cell.arms]
-    others = [arm for arm in cell.arms if paired_with(cell.reference, arm) and arm.items]
+    others = [arm for arm in cell.arms if paired_with(cell.reference_of(arm), arm) and arm.items]
     found = {arm.label: difference_row(arm, cell.reference) for arm in others}
     ends = [100 * row[key] for row in found.values() for key in ("diff_low", "diff_high")]
     across = scale([*ends, 0.0]) if ends else None

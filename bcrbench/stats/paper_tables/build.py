@@ -71,11 +71,11 @@ class Build:
         return [other for other in self.used.values() if cell_key(other, self.intersect) == key]
 
     def pair(self, first: Arm | None, second: Arm | None, where: str) -> Split | None:
-        """Items that only the first solves, and only the second; None where one is missing, ungraded or cut short.
+        """Items that only the first solves, and only the second; None for a missing, ungraded, empty or cut run.
 
         Raises UserError for two runs that must not be compared.
         """
-        if first is None or second is None or first.ungraded or second.ungraded:
+        if first is None or second is None or first.ungraded or second.ungraded or not (first.items or second.items):
             return None
         cut = None if self.intersect else guards.cut_short_note(second, first)
         guards.check_pair(second, first, self.intersect or cut is not None)

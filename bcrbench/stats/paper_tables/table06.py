@@ -29,7 +29,7 @@ def _panel(made: Build, place: Place, cell: Cell | None) -> Panel:
     where = where_of(cell, place)
     dense, kvcomm = (made.arm(cell, want, where) for want in (wants.dense(), wants.kvcomm(0.3)))
     whole = made.pair(dense, kvcomm, where) is not None
-    count = max((len(arm.items) for arm in (dense, kvcomm) if arm is not None), default=place.n)
+    count = max((len(arm.items) for arm in (dense, kvcomm) if arm is not None), default=0) or place.n
     starts = range(0, count, BLOCK)
     spans = [(start, min(start + BLOCK, count)) for start in starts]
     lines = [_line(span, dense, kvcomm, whole) for span in [*spans, (0, count)]]
