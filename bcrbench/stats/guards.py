@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bcrbench.errors import UserError, told
@@ -157,22 +157,35 @@ def few_pairs_note(reference: Arm, row: Arm, split: Split) -> str | None:
 
 
 def identical_notes(arms: Sequence[Arm]) -> Iterator[str]:
-    """Conditions that gave the same outcome and text on every item, one note a group: did the settings arrive?"""
-    groups: list[tuple[list[tuple[str, str, str]], list[Arm]]] = []
+    """Conditions that gave the same outcome on every item, one note a group: did the settings arrive?
+
+    Texts that differ show that they did; equal outcomes are then only said.
+    """
+    for alike in _alike(arms, lambda arm: [item.text for item in arm.items]):
+        yield (
+            f"{_listed([arm.label for arm in alike])} gave identical outcomes and texts on all "
+            f"{len(alike[0].items)} items: {_unreused(alike)}did the setting arrive? effective: "
+            f"{_listed([_told(arm) for arm in alike])}"
+        )
+    for alike in _alike([arm for arm in arms if not arm.ungraded], lambda _: []):
+        if len({tuple(item.text for item in arm.items) for arm in alike}) > 1:
+            yield (
+                f"{_listed([arm.label for arm in alike])} gave identical outcomes on all {len(alike[0].items)} items, "
+                "with texts that differ"
+            )
+
+
+def _alike(arms: Sequence[Arm], texts: Callable[[Arm], list[str]]) -> Iterator[list[Arm]]:
+    """Groups of arms with the same items, outcomes and texts."""
+    groups: list[tuple[tuple[list[str], list[str], list[str]], list[Arm]]] = []
     for arm in arms:
-        result = [(item.id, outcome, item.text) for item, outcome in zip(arm.items, arm.outcomes, strict=True)]
+        result = (arm.ids, arm.outcomes, texts(arm))
         same = next((group for known, group in groups if known == result), None)
         if same is not None:
             same.append(arm)
-        elif result:
+        elif arm.items:
             groups.append((result, [arm]))
-    for _, alike in groups:
-        if len(alike) > 1:
-            yield (
-                f"{_listed([arm.label for arm in alike])} gave identical outcomes and texts on all "
-                f"{len(alike[0].items)} items: {_unreused(alike)}did the setting arrive? effective: "
-                f"{_listed([_told(arm) for arm in alike])}"
-            )
+    return (group for _, group in groups if len(group) > 1)
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -205,6 +205,8 @@ def test_identical_answers_ask_whether_the_setting_arrived(dense: Path) -> None:
     assert "kvcomm:gamma=0.3, kvcomm:gamma=0.5 and kvcomm:gamma=0.9" in grouped, "one note a group, not one a pair"
     items[-1].text += "."
     three = other(dense, [], "kvcomm:gamma=0.7", made=items)
+    [told_only] = [note for note in compare([dense, one, three]).notes if "with texts that differ" in note]
+    assert "kvcomm:gamma=0.3 and kvcomm:gamma=0.7 gave identical outcomes on all" in told_only
     assert not any("kvcomm:gamma=0.7" in note and "arrive" in note for note in compare([dense, one, three]).notes)
 
 
