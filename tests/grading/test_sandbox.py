@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -222,6 +223,18 @@ def test_level_that_does_not_hold_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Sandbox, "evaluate", lambda *_: parent._unstarted("no room", 3))
     with pytest.raises(UserError, match="process: no room"):
         open_sandbox()
+
+
+@pytest.mark.parametrize("name", ["TemporaryDirectory", "TemporaryFile", "mkdtemp"])
+def test_a_full_disk_is_told_and_is_no_verdict(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, name, full)
+    with pytest.raises(UserError, match="process: .*No space left on device"):
+        open_sandbox()
+    judged = Sandbox("process", "").judge("def f(x):\n    return 2", "def check(c): assert c(1) == 2", "f")
+    assert judged.outcome == ("correct" if name == "TemporaryDirectory" else "error:harness")
 
 
 def test_import_is_light_and_runs_nothing() -> None:

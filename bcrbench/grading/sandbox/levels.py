@@ -56,7 +56,10 @@ def _try(level: Level, limits: Limits) -> tuple[Sandbox | None, str]:
         return None, "needs Linux"
     if level == "bubblewrap" and not shutil.which("bwrap"):
         return None, "bwrap is not installed"
-    found, reason = _probe(Sandbox(level, "", limits))
+    try:
+        found, reason = _probe(Sandbox(level, "", limits))
+    except OSError as error:
+        return None, f"it cannot be tried: {error}"
     if reason:
         return None, reason
     held = [what for what, reached in (("TCP", found[0]), ("files", found[1])) if not reached]
