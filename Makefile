@@ -48,19 +48,12 @@ $(TABLES): $(RUNS)
 	@profile=$$($(BIN)/python -m bcrbench.sweep.profiles $(PROFILE)) || exit; runs=$(OUT)/$$profile; failed=0; \
 	$(BCRBENCH) sweep $@ --profile $$profile --out $$runs $(SWEPT) || failed=$$?; \
 	test $$failed -le 1 || exit $$failed; \
-	$(GRADE) && $(if $(filter figure%,$@),$(DRAW),$(RENDER)) && exit $$failed
+	$(GRADE) && $(BCRBENCH) stats $$runs --recipe $@ --profile $$profile --save outputs && exit $$failed
 
 # Graders beside a run's own, and the verdicts of programs that a run left ungraded.
 GRADE = set -- $$runs/mmlu.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" \
 	$(patsubst %,--grader %,letter-substring first-letter last-letter answer-is single-letter); } && \
 	set -- $$runs/humaneval.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" --allow-code-execution; }
-
-RENDER = mkdir -p outputs && for form in md:md csv:csv latex:tex json:json; do file=outputs/$@.$${form\#*:}; \
-	$(BCRBENCH) stats $$runs --table $(@:table%=%) --paper --format $${form%:*} > $$file.new && mv $$file.new $$file || exit; \
-	done && cat outputs/$@.md
-
-DRAW = mkdir -p outputs && $(BCRBENCH) stats $$(ls $$runs/gsm8k.*.3a.*.jsonl $$runs/quotes.*.3a.*.jsonl 2>/dev/null) \
-	--vs dense --plot outputs/$@ --format md > outputs/$@.md && cat outputs/$@.md
 
 all-tables: $(RUNS) ## every table and the figure, each that fails named at the end
 	@failed=; for target in $(TABLES); do echo "== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; \

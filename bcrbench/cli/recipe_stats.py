@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ def _written(asked: Asked) -> _Written:
     folders: dict[Path, None] = {}
     for entry in entries(asked.recipe, profile):
         settings = _settings(entry)
-        cells.append(Wanted(settings, entry.probe is not None))
+        cells.append(Wanted(settings, entry.probe is not None, entry.recipe))
         folders.setdefault(Path(settings["out"]))
     return _Written(_typed(path.stem), profile, recipe.renders, cells, list(folders), _claims(path, recipe, profile))
 
@@ -130,7 +131,6 @@ def _claims(path: Path, recipe: Recipe, profile: str) -> list[Claim]:
 
 def _logs(asked: Asked, written: _Written) -> tuple[list[Log[ItemOutcome]], list[str]]:
     """The recipe's logs, and notes on what could not be read or found."""
-    from bcrbench.cli.logs import log_files
     from bcrbench.stats.figures.source import read_for_figures
     from bcrbench.stats.reading import read_logs
     from bcrbench.stats.recipes.choice import choose
@@ -138,18 +138,19 @@ def _logs(asked: Asked, written: _Written) -> tuple[list[Log[ItemOutcome]], list
 
     fills = f"`bcrbench sweep {asked.recipe} --profile {written.profile}` makes them"
     places = ", ".join(map(str, asked.logs or written.folders))
-    paths = log_files(asked.logs) if asked.logs else _inside(written.folders)
+    paths = _inside(asked.logs or [folder for folder in written.folders if folder.is_dir()])
     if not paths:
         return [], [f"{places}: no log of this recipe yet: {fills}"]
     taken, fit = choose(paths, written.cells)
-    if not fit and not asked.logs:
+    if not taken:
         return [], [f"{places}: none of {len(paths)} logs is of this recipe's cells: {fills}"]
     drawn = any(name in FIGURES for name in written.renders)
     logs, notes = read_logs(taken, read_for_figures) if drawn else read_logs(taken)
-    others = [] if fit else [f"{places}: no log is of this recipe's cells, so all {len(paths)} are taken"]
+    others = [] if fit else [f"{places}: no log is of this recipe's cells, so {len(taken)} of other cells are taken"]
     return logs, [*others, *notes]
 
 
-def _inside(folders: Sequence[Path]) -> list[Path]:
-    """The logs of those folders that are there."""
-    return [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.jsonl"))]
+def _inside(places: Sequence[Path]) -> list[Path]:
+    """Files as they are, a folder's logs in order of name, none where it has none yet."""
+    found = [sorted(place.glob("*.jsonl")) if os.path.isdir(place) else [place] for place in places]
+    return list(dict.fromkeys(path for paths in found for path in paths))

@@ -23,6 +23,7 @@ from bcrbench.stats.cells import Cell, group_arms
 from bcrbench.stats.claims import KINDS
 from bcrbench.stats.claims.judge import Claim, check, judge
 from bcrbench.stats.claims.kind import Verdict
+from bcrbench.stats.claims.places import meant
 from bcrbench.stats.clustered import item_level
 from bcrbench.sweep.recipe import PROFILES, claims, names, read
 
@@ -120,6 +121,33 @@ def test_every_seed_of_a_condition_counts(tmp_path: Path) -> None:
     assert "above in 3 and below in 0 of 3 pairings" in found.evidence
 
 
+MEANT = [
+    ("dense", ["dense"]),
+    ("dense:tokens=merged", ["dense:tokens=merged"]),
+    ("kvcomm", ["kvcomm:gamma=0.3"]),
+    ("kvcomm:gamma=1.0", ["kvcomm:gamma=1.0"]),
+    ("kvcomm:gamma=0.3,capacity=5", ["kvcomm:gamma=0.3,capacity=5"]),
+    ("bcr-chunk", ["bcr-chunk:gamma=0.3,B=8"]),
+    ("bcr-chunk:gamma=0.3", []),
+    ("bcr-chunk:gamma=0.3,B=8,select=coin", [f"bcr-chunk:gamma=0.3,select=coin,B=8{seed}" for seed in ("", ",seed=1")]),
+    ("random", ["random:gamma=0.3,p=0.4,match=0.5"]),
+    ("cacheblend:gamma=0.3,match=reuse:", ["cacheblend:gamma=0.3,match=reuse:0.5"]),
+    ("cacheblend:gamma=0.3", []),
+    ("opengate", []),
+]
+
+
+@pytest.mark.parametrize(("condition", "expected"), MEANT)
+def test_a_condition_means_runs_that_differ_in_nothing_that_it_does_not_say(
+    tmp_path: Path, condition: str, expected: list[str]
+) -> None:
+    there = dict.fromkeys(name for _, found in MEANT for name in found)
+    for name in [*there, "bcr-chunk:gamma=0.3,rho=0.4,B=8"]:
+        reused(tmp_path, name, ALL[:2], 1)
+    (cell,) = cells_of(tmp_path)
+    assert sorted(arm.condition for arm in meant(cell.arms, condition)) == sorted(expected)
+
+
 def test_one_of_several_conditions_is_enough(tmp_path: Path) -> None:
     layouts = [CHUNK, "bcr-grow:gamma=0.3", "bcr-single:gamma=0.3"]
     write(tmp_path, {KVCOMM: NONE, CHUNK: NONE, "bcr-grow:gamma=0.3": ALL})
@@ -181,7 +209,8 @@ def reused(folder: Path, condition: str, outcomes: Sequence[str], reuse: int, **
             call.served = "reuse" if place < reuse else "dense"
     cell = {"task": "gsm8k", "agents": 3, "roles": ["a", "b"], "items": "g"}
     record = run_record(
-        condition, len(items), task="gsm8k", cell=cell, effective={}, resolved={"roles": "cycle"},
+        condition, len(items), task="gsm8k", cell=cell, resolved={"roles": "cycle"},
+        effective={} if condition == "dense" else {"tokens": "merged", "capacity": 20, "gamma": 0.3},
         items={"hash": "g", "count": len(items), "total": len(items)},
     )  # fmt: skip
     save(folder / f"{len(list(folder.iterdir())):03}.jsonl", [record, *items], "complete", len(items))
@@ -373,6 +402,18 @@ def test_every_claim_of_every_recipe_can_be_decided(name: str, profile: str) -> 
             for condition in value if isinstance(value, list) else [value]:
                 if condition is not None and not condition.endswith(":"):
                     parse(condition)
+
+
+def test_what_a_condition_string_always_names_is_known() -> None:
+    """Or no claim would find the runs of a policy whose string names more than the claim."""
+    from bcrbench.conditions import settings as parameters
+    from bcrbench.reuse.policies import POLICIES
+    from bcrbench.stats.claims import places
+    from bcrbench.stats.condition import usual
+
+    for name in POLICIES.names():
+        always = {spot.name for spot in parameters(POLICIES.get(name)) if spot.metadata["shown"]}
+        assert always <= {*places._NAMED, *places._FREE, *usual(name)}
 
 
 def test_every_kind_of_the_schema_is_there() -> None:

@@ -141,7 +141,7 @@ def test_the_folder_is_that_of_the_recipes_settings(
     path.write_text(path.read_text() + "profiles: {demo: {settings: {seed: 0}}}\n")
     assert "held: Reuse loses" in run("--recipe", "own.yaml", "--profile", "demo").stdout
     assert "no log: Reuse loses" in run("--recipe", "own.yaml", "--profile", "paper").stdout
-    cell_log(tmp_path / "runs" / "demo", "dense", "gsm8k")
+    cell_log(tmp_path / "runs" / "demo", "dense", "gsm8k", given={"recipe": "table03"})
     for path in (tmp_path / "runs" / "demo").glob("00[01].jsonl"):
         path.unlink()
     assert "none of 1 logs is of this recipe's cells" in run("--recipe", "own.yaml", "--profile", "demo").stdout
@@ -176,6 +176,16 @@ def test_logs_of_other_places_are_taken_only_where_nothing_else_is(tmp_path: Pat
     assert choose(paths, [Wanted(settings | {"roles": "pin:another"})]) == ([pinned], True)
     assert choose(paths, [Wanted(settings, probe=True)]) == ([probe], True)
     assert choose(paths, [Wanted(settings | {"task": "mmlu"})]) == (paths, False)
+
+
+def test_of_other_places_only_own_runs_and_those_of_no_recipe_are_taken(tmp_path: Path, logs: Path) -> None:
+    own = cell_log(logs, "dense", "gsm8k", given={"recipe": "own"})
+    cell_log(logs, "dense", "gsm8k", 4, given={"recipe": "table03"})
+    for path in sorted(logs.iterdir())[:2]:
+        path.unlink()
+    settings = msgspec.to_builtins(Settings(task="quotes"))
+    assert choose(sorted(logs.iterdir()), [Wanted(settings, recipe="own")]) == ([own], False)
+    assert choose(sorted(logs.iterdir()), [Wanted(settings, recipe="other")]) == ([], False)
 
 
 def test_a_file_without_a_first_record_is_left_to_the_reader(tmp_path: Path, logs: Path) -> None:

@@ -103,7 +103,7 @@ def gathered(lacks: Sequence[Lack]) -> dict[str, str]:
 def _told(findings: Sequence[Finding], word: Word) -> list[str]:
     """The findings; of many, how many there are of each word, and the first of the word that decides."""
     if len(findings) <= MOST:
-        return [finding.told for finding in findings]
+        return list(dict.fromkeys(finding.told for finding in findings))
     counted = Counter(finding.word for finding in findings)
     deciding = [finding.told for finding in findings if finding.word == word] or [findings[0].told]
     count = ", ".join(f"{name} in {times}" for name, times in counted.items())

@@ -22,6 +22,8 @@ from bcrbench.stats.paired import split
 from bcrbench.stats.paper_tables.build import condensed
 from bcrbench.stats.paper_tables.forms import FORMS
 
+_ENDED = {"failed": "failed", "cancelled": "was cancelled", "killed": "was killed or still runs"}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -181,7 +183,7 @@ def size(arms: Sequence[Arm]) -> str:
 
 def marks(arms: Sequence[Arm]) -> list[str]:
     """Runs that did not come to their end."""
-    return list(dict.fromkeys(f"{arm.label} was {arm.log.status}" for arm in arms if not arm.complete))
+    return list(dict.fromkeys(f"{arm.label} {_ENDED[arm.log.status]}" for arm in arms if not arm.complete))
 
 
 def _where(group: Sequence[Pair]) -> str:

@@ -17,6 +17,7 @@ from bcrbench.stats.paper_tables.table10 import symbols_of
 
 _SIZES = ("B", "cap", "tau")  # a bare name leaves them free
 _FREE = ("seed",)  # every seed of a condition counts
+_NAMED = ("gamma", "theta", "p", "match")  # strings name them whatever they are
 
 
 @dataclass(frozen=True)
@@ -70,23 +71,23 @@ def fits(cell: Cell, place: Place) -> bool:
 def meant(arms: Sequence[Arm], condition: str) -> list[Arm]:
     """The runs that a claim's condition means, the plainest condition of those that fit, every seed of it.
 
-    What the condition names must match, the rest must be as usual; a bare name leaves sizes free. A value that ends in
-    `:` is the beginning of one.
+    What the condition names must match; whatever else a run's own string names must be as usual, less what strings
+    always name. A bare name leaves sizes free. A value that ends in `:` is the beginning of one.
     """
     wanted = written(condition)
+    fitting = [arm for arm in arms if arm.setting.name == wanted.name and _fits(arm, wanted)]
     plain = Setting(wanted.name, {})
-    strict = [key for key in usual(wanted.name) if key not in (*wanted.values, *_FREE)]
-    if not wanted.values:
-        strict = [key for key in strict if key not in _SIZES]
-    fitting = [
-        arm
-        for arm in arms
-        if arm.setting.name == wanted.name
-        and arm.setting.has(wanted.values)
-        and arm.setting.has({key: plain.get(key) for key in strict})
-    ]
     best = min((_plainness(arm, plain) for arm in fitting), default=None)
     return [arm for arm in fitting if _plainness(arm, plain) == best]
+
+
+def _fits(arm: Arm, wanted: Setting) -> bool:
+    if not arm.setting.has(wanted.values):
+        return False
+    free = {*wanted.values, *_FREE, *(() if wanted.values else _SIZES)}
+    known = usual(wanted.name)  # strings leave defaults out, so most of what they name is not one
+    told = written(arm.condition).values.items()
+    return all(key in free or (known[key] == value if key in known else key in _NAMED) for key, value in told)
 
 
 def _plainness(arm: Arm, plain: Setting) -> tuple[int, int, str]:

@@ -23,10 +23,11 @@ _LONGEST = 1 << 22  # bytes of a run record
 
 @dataclass(frozen=True)
 class Wanted:
-    """A cell of a recipe: its settings, and whether it is measured by a probe."""
+    """A cell of a recipe: its settings, whether it is measured by a probe, and the recipe's file less its ending."""
 
     settings: Mapping[str, Any]
     probe: bool = False
+    recipe: str = ""
 
 
 _DECODER = msgspec.json.Decoder(RunRecord)
@@ -42,19 +43,22 @@ def peek(path: Path) -> RunRecord | None:
 
 
 def choose(paths: Sequence[Path], wanted: Sequence[Wanted]) -> tuple[list[Path], bool]:
-    """The logs of a recipe's cells in the given order, and whether there were any.
+    """The logs of a recipe's cells in the given order, and whether there were any of those.
 
     A run is of a cell by task, agent count, topology, and whether roles are pinned; of several item sets there, a
     model's is the one of the recipe's data, else of its ids, else of its limit, else the largest. Where no run is of
-    any cell all are taken; files without a first record are left to the reader's complaint.
+    any cell, those that the recipe itself made (with other flags) or no recipe did are taken. Files without a first
+    record are left to the reader's complaint.
     """
     peeked = {path: peek(path) for path in paths}
     runs = {path: run for path, run in peeked.items() if run is not None}
     chosen = {path for cell in wanted for path in _of_cell(cell, runs)}
     unread = [path for path in paths if peeked[path] is None]
-    if not chosen:
-        return list(paths), False
-    return [path for path in paths if path in chosen or path in unread], True
+    fit = bool(chosen)
+    if not fit:
+        own = {None, *(cell.recipe for cell in wanted)}
+        chosen = {path for path, run in runs.items() if run.given.get("recipe") in own}
+    return [path for path in paths if path in chosen or path in unread], fit
 
 
 def _of_cell(cell: Wanted, runs: Mapping[Path, RunRecord]) -> Iterable[Path]:
