@@ -9,27 +9,11 @@ The logs are made in a temporary directory; each line holds a call an agent and 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
-from bench_stats import COMMAND, ROOT, make_logs
-
-
-def timed(folder: Path, page: Path) -> tuple[float, float]:
-    """Seconds of wall and of processor time of one run of the command on one core."""
-    arguments = [sys.executable, "-c", COMMAND, "stats", str(folder), "--html", str(page)]
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(arguments, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    os.sched_setaffinity(0, cores)
-    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+from bench_stats import make_logs, timed
 
 
 def main() -> None:
@@ -45,7 +29,7 @@ def main() -> None:
         folder.mkdir()
         make_logs(folder, given.logs, given.items, given.agents)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        wall, cpu = map(sorted, zip(*(timed(folder, page) for _ in range(given.repeat)), strict=True))
+        wall, cpu = map(sorted, zip(*(timed(folder, ["--html", str(page)]) for _ in range(given.repeat)), strict=True))
         made = page.stat().st_size
     print(f"{given.logs} logs of {given.items} items of {given.agents + 1} calls, {size / 1e6:.0f} MB")
     middle = given.repeat // 2
