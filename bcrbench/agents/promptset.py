@@ -20,6 +20,9 @@ from bcrbench.errors import UserError, unknown
 from bcrbench.yaml_file import load_yaml
 
 
+FEEDBACK = "{feedback}"  # where a block shows what a tool said
+
+
 class RolePrompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One role's wording. `peers_*`, `peer` and `user_end` that are not given fall back to the set's own."""
 

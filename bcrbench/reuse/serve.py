@@ -213,7 +213,7 @@ class Server:
         if self.twins is not None and job.replay is None:
             ids = job.prompt.ids
             with self.clock.paused():
-                self.twins.before(ids, self.runtime.room(len(ids), self.limit), known=not self.stops)
+                self.twins.before(job.agent, ids, self.runtime.room(len(ids), self.limit), known=not self.stops)
 
     def _reused(self, job: Job, generation: Generation) -> tuple[Twin | None, bool]:
         """Count a reused call; its twin, and whether it is a warm-up."""
@@ -222,9 +222,9 @@ class Server:
         if self.twins is None:
             return None, warm_up
         if job.replay is not None:
-            self.twins.replayed()
+            self.twins.replayed(job.agent)
             return None, warm_up
-        return self.twins.after(job.prompt.ids, len(generation.ids)), warm_up
+        return self.twins.after(job.agent, job.prompt.ids, len(generation.ids)), warm_up
 
     def _learn(self, job: Job, served: Served, cache: SlotCache, generation: Generation) -> list[Gate]:
         """Anchors of a dense call's new segments, then the response's base rows and its gate."""

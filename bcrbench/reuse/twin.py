@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from bcrbench.engine.cache import SlotCache
@@ -25,6 +26,8 @@ class Timing:
 class Twins:
     """Serves the ids of reused calls once more by a full prefill, in turns before and after the reused serving.
 
+    Each agent has turns of its own, and neighbours begin with different ones: a single count over an even number of
+    calls a request would give every agent the same order for ever, and its prompt's length would pass for the order's.
     Works in a cache that holds nothing between calls and with a clock of its own: of a twin, only its times remain.
     """
 
@@ -33,25 +36,25 @@ class Twins:
         self.policy = policy
         self.cache = cache
         self.clock = Clock(runtime.device)
-        self.turn = 0
+        self.turns: Counter[str] = Counter()
         self._begun: list[int] = []
 
-    def before(self, ids: list[int], limit: int, known: bool) -> None:
+    def before(self, agent: str, ids: list[int], limit: int, known: bool) -> None:
         """Serve the twin if this is its turn to go first; its tokens, too, where their number is `known`."""
         self._begun = []
-        if self.turn % 2 == 0:
+        if (self.turns[agent] + int(agent)) % 2:
             self._prefill(ids, limit)
             if known:
                 self._decode(ids, limit)
 
-    def after(self, ids: list[int], count: int) -> Twin:
+    def after(self, agent: str, ids: list[int], count: int) -> Twin:
         """Serve what is left of the twin, to `count` tokens; its times."""
         first = bool(self._begun)
         if not first:
             self._prefill(ids, count)
         if len(self._begun) < count:
             self._decode(ids, count)
-        self.turn += 1
+        self.replayed(agent)
         stages = {name: round(ms, 4) for name, ms in self.clock.stages.items()}
         whole = self._ttft + self.clock.stages.get("decode", 0.0)
         return Twin(
@@ -62,9 +65,9 @@ class Twins:
             ms=Stages(**stages),
         )
 
-    def replayed(self) -> None:
-        """A logged call took its turn."""
-        self.turn += 1
+    def replayed(self, agent: str) -> None:
+        """A call of the agent took its turn, now or in the log."""
+        self.turns[agent] += 1
 
     def _prefill(self, ids: list[int], limit: int) -> None:
         self.clock.reset()

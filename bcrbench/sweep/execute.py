@@ -233,7 +233,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "kernel": [model["kernel"], model["sdpa_backend"]],
         "device": runtime.device.type,
         "seed": settings.seed,
-        "tools": _means(cell),
+        "tools": cell.means,
         "timing": asdict(_timing(cell)),
         "grader": [cell.grader.name, cell.grader.version],
         "versions": [versions["torch"], versions["transformers"], code()["version"]],
@@ -261,13 +261,8 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         host=host(),
         started=_now(),
         stateful=plan.spec.policy.pooled,
-        tools=cell.kit.identity() if cell.runs_code or cell.kit.pages is not None else {},
+        tools=cell.kit.identity() if any(cell.means) else {},
     )
-
-
-def _means(cell: Cell) -> list[Any]:
-    """What tools and graders had at hand, as far as it can change an outcome."""
-    return [cell.runs_code and cell.kit.code, cell.kit.pages.hash if cell.kit.pages is not None else None]
 
 
 def _now() -> str:

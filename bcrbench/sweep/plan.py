@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bcrbench.agents.graph import Agent, assign_roles, build_graph
-from bcrbench.agents.promptset import PromptSet, load_prompts
+from bcrbench.agents.promptset import FEEDBACK, PromptSet, load_prompts
 from bcrbench.conditions import Spec, parse
 from bcrbench.errors import UserError, unknown
 from bcrbench.grading.kit import Kit
@@ -64,9 +64,18 @@ class Cell:
 
     @property
     def runs_code(self) -> bool:
-        """Whether programs that a model wrote are run, by an agent's tool or by the grader, once that is allowed."""
-        needs = [TOOLS.get(name)().needs for name in tools_of(self.prompts)]
-        return self.kit.code and ("code" in needs or runs_code(self.grader))
+        """Whether programs that a model wrote are run, by an agent's tool or by the grader: allowed, and asked for."""
+        return self.kit.code and ("code" in self._needs or runs_code(self.grader))
+
+    @property
+    def means(self) -> list[Any]:
+        """What tools and graders have at hand, as far as it can change an outcome of this cell."""
+        pages = self.kit.pages.hash if self.kit.pages is not None and "pages" in self._needs else None
+        return [self.runs_code, pages]
+
+    @property
+    def _needs(self) -> set[str]:
+        return {TOOLS.get(name)().needs for name in tools_of(self.prompts)}
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,7 @@ def plan_cell(settings: Settings, shelf: Shelf | None = None) -> Cell:
     prompts = prompts.with_tools([name for name in tools_of(prompts) if TOOLS.get(name)().needs in kit.offers])
     roles = assign_roles(settings.roles, prompts.worker_roles(), settings.agents)
     agents = build_graph(settings.topology, settings.agents, roles, prompts.decision_role)
+    prompts = prompts.with_tools(_shown(prompts, agents))
     name = settings.grader or task.default_grader
     if name not in task.graders:
         raise unknown(f"grader of task {task.name!r}", name, task.graders)
@@ -155,6 +165,13 @@ def _timed(settings: Settings, task: Task) -> Settings:
     twins = bool(getattr(task, "twins", False)) if settings.twins is None else settings.twins
     warm_up = (WARM_UP if twins else 0) if settings.warm_up is None else settings.warm_up
     return msgspec.structs.replace(settings, twins=twins, warm_up=warm_up)
+
+
+def _shown(prompts: PromptSet, agents: list[Agent]) -> set[str]:
+    """The tools whose feedback some agent of the graph is shown; the others are run for nobody."""
+    roles = {agent.id: agent.role for agent in agents}
+    heard = {(agent.role, roles[peer]) for agent in agents for peer in agent.hears}
+    return {prompts.tool_of(peer) for role, peer in heard if FEEDBACK in prompts.peer_block(role, peer)}
 
 
 def tools_of(prompts: PromptSet) -> list[str]:

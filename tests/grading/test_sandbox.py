@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bcrbench.errors import UserError
-from bcrbench.grading.sandbox import Limits, Sandbox, open_sandbox
+from bcrbench.grading.sandbox import Limits, Sandbox, folders, open_sandbox
 from bcrbench.grading.sandbox import sandbox as parent
 
 ADD = "def add(a, b=1):\n    return a + b\n"
@@ -241,3 +242,18 @@ def test_import_is_light_and_runs_nothing() -> None:
     code = "import bcrbench.grading.sandbox, sys; print(int('subprocess' in sys.modules or 'torch' in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
+
+
+@pytest.mark.parametrize("source", ["-" * 50_000 + "1", "(" * 5_000, "def add(:", "\0", "x = '"])
+def test_source_that_does_not_parse_is_wrong_whatever_the_parser_says(any_sandbox: Sandbox, source: str) -> None:
+    assert outcome(any_sandbox, source, "assert candidate(1) == 2") == "wrong"
+
+
+def test_an_empty_folder_goes_where_no_file_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: str) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(folders, "_clear", refuse)
+    with folders.empty_folder() as folder:
+        pass
+    assert not os.path.exists(folder)

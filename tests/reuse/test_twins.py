@@ -106,10 +106,14 @@ def test_reused_calls_and_no_others_have_a_twin_of_the_same_length(condition: st
 
 
 @every
-def test_the_order_alternates_call_by_call(condition: str, folder: Path) -> None:
-    firsts = [call.twin.first for call in calls(folder, condition) if call.twin is not None]
-    assert len(firsts) > 3
-    assert firsts == [number % 2 == 0 for number in range(len(firsts))]
+def test_the_order_alternates_for_each_agent_and_between_neighbours(condition: str, folder: Path) -> None:
+    served = [call for call in calls(folder, condition) if call.twin is not None]
+    assert len(served) > 3
+    for agent in {call.agent for call in served}:
+        firsts = [call.twin.first for call in served if call.agent == agent and call.twin]
+        assert firsts == [firsts[0] ^ (number % 2 == 1) for number in range(len(firsts))]
+    starts = {agent: next(c.twin.first for c in served if c.agent == agent and c.twin) for agent in ("1", "2")}
+    assert starts == {"1": True, "2": False}
 
 
 @every
@@ -134,9 +138,9 @@ def test_a_twin_is_a_dense_run_of_the_same_prompt(folder: Path) -> None:
     expected = greedy(runtime, cache, [first], len(ids), 8, frozenset()).ids
     made = Twins(runtime, KVComm(), runtime.new_cache(0))
     for known, turn in ((True, 0), (False, 0), (True, 1)):
-        made.turn = turn
-        made.before(ids, 8, known)
-        record = made.after(ids, 8)
+        made.turns["1"] = turn
+        made.before("1", ids, 8, known)
+        record = made.after("1", ids, 8)
         assert made._begun == expected
         assert (record.tokens, record.first) == (8, turn == 0)
 

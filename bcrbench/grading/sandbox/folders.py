@@ -22,6 +22,8 @@ def empty_folder(owner: int | None = None) -> Iterator[str]:
         yield folder
     finally:
         with contextlib.suppress(OSError):
+            os.rmdir(folder)  # an empty one goes where no file can be opened any more
+        with contextlib.suppress(OSError):
             os.chmod(folder, stat.S_IRWXU)
             _clear(folder)
             os.rmdir(folder)

@@ -62,7 +62,6 @@ def replan(ticket: Ticket) -> Plan:
 def facts(plan: Plan) -> dict[str, str]:
     """What a run's fingerprint covers (sweep/execute.py), as far as it is known without the model, by name."""
     cell, versions = plan.cell, packages()
-    pages = cell.kit.pages.hash if cell.kit.pages is not None else None
     return {
         "settings": digest(msgspec.to_builtins(cell.settings)),
         "condition": digest(plan.spec.policy.effective()),
@@ -71,7 +70,7 @@ def facts(plan: Plan) -> dict[str, str]:
         "agents": digest([asdict(agent) for agent in cell.agents]),
         "prompts": digest(msgspec.to_builtins(cell.prompts)),
         "grader": f"{cell.grader.name} v{cell.grader.version}",
-        "tools": digest([cell.runs_code and cell.kit.code, pages]),
+        "tools": digest(cell.means),
         "new tokens": str(cell.max_new_tokens),
         "bcrbench": bcrbench.__version__,
         **{name: _release(versions[name]) for name in ("torch", "transformers")},

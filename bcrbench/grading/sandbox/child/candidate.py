@@ -48,7 +48,7 @@ def _load(job: dict[str, Any], out: int) -> dict[str, Any] | None:
     sys.modules[MODULE] = module  # dataclasses and pickle look their module up
     space = module.__dict__
     try:
-        exec(compile(job["program"], "<program>", "exec", dont_inherit=True), space)
+        exec(_compiled(job["program"]), space)
         if "entry_point" in job and job["entry_point"] not in space:
             raise NameError(f"name {job['entry_point']!r} is not defined")
     except BaseException as error:
@@ -56,6 +56,14 @@ def _load(job: dict[str, Any], out: int) -> dict[str, Any] | None:
         return None
     wire.send(out, wire.pack({"loaded": True}))
     return space
+
+
+def _compiled(program: str) -> types.CodeType:
+    """The program's code. A parser that runs out of its own stack says MemoryError; it is the source that is wrong."""
+    try:
+        return compile(program, "<program>", "exec", dont_inherit=True)
+    except MemoryError as error:
+        raise SyntaxError("too deeply nested for Python's parser") from error
 
 
 def _answer_calls(function: Any, requests: int, out: int) -> None:
