@@ -55,7 +55,7 @@ NAMES = [
     ([*SWEEP, "--topology", "ful"], ["topology", "'ful'", "'full'", "star"]),
     ([*SWEEP, "--grader", "quotes-totl"], ["grader", "'quotes-totl'", "'quotes-total'"]),
     ([*SWEEP, "--ids", "q9999"], ["id", "'q9999'", "q0001"]),
-    (["sweep", "tabel3", "--out", "OUT"], ["recipe", "'tabel3'", "'table03'", "demo"]),
+    (["sweep", "tabel3", "--out", "OUT"], ["recipe", "'tabel3'", "'table3'", "demo"]),
     (["sweep", "nofile.yaml", "--out", "OUT"], ["recipe", "nofile.yaml", "No such file"]),
     (["sweep", "", "--out", "OUT"], ["recipe", "''", "demo"]),
     (["sweep", "\udcff", "--out", "OUT"], ["recipe", "UTF-8"]),
@@ -95,7 +95,7 @@ NUMBERS = [
     (["reuse", "--gamma", "abc", "--out", "OUT"], ["--gamma", "'abc'", "float"]),
     ([*SWEEP, "--agents", "0"], ["agents=0", ">= 1"]),
     ([*SWEEP, "--agents", "6"], ["agents=6", "<= 5"]),
-    ([*SWEEP, "--agents", "x"], ["--agents", "'x'", "integer"]),
+    ([*SWEEP, "--agents", "x"], ["--agents", "'x'", "whole numbers"]),
     ([*SWEEP, "--limit", "0"], ["limit=0", ">= 1"]),
     ([*SWEEP, "--limit", "-1"], ["limit=-1", ">= 1"]),
     ([*SWEEP, "--limit", "1.5"], ["--limit", "'1.5'", "integer"]),
@@ -224,12 +224,12 @@ def test_a_run_directory_that_cannot_be_written_fails_before_the_model_loads(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("conditions: [dense]\ncells: []\n", ["cells", "at least one"]),
-        ("conditions: [null]\n", ["conditions[0]", "None", "condition string"]),
-        ("conditions: [dense, {kvcomm: 1}]\n", ["conditions[1]", "condition string"]),
+        ("conditions: [dense]\ncells: []\n", ["line 2", "cells", "[]", "length >= 1"]),
+        ("conditions: [null]\n", ["line 1", "conditions[0]", "None", "expected `str`"]),
+        ("conditions: [dense, {kvcomm: 1}]\n", ["conditions[1]", "{'kvcomm': 1}", "expected `str`"]),
         ("conditions: [dense]\nconditions: [kvcomm]\n", ["'conditions' is given twice"]),
         ("conditions: [dense]\nsettings: {limit: 1, limit: 2}\n", ["'limit' is given twice"]),
-        ("conditions: [dense]\nsettings: {3: 4}\n", ["'3'", "known"]),
+        ("conditions: [dense]\nsettings: {3: 4}\n", ["line 2", "settings", "{3: 4}", "expected `str`"]),
     ],
 )
 def test_a_wrong_recipe(

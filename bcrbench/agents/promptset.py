@@ -19,7 +19,6 @@ import msgspec
 from bcrbench.errors import UserError, unknown
 from bcrbench.yaml_file import load_yaml
 
-
 FEEDBACK = "{feedback}"  # where a block shows what a tool said
 
 

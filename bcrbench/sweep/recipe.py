@@ -99,7 +99,7 @@ def find(name: str) -> Path:
     short = re.fullmatch(r"table(\d)", name)
     wanted = f"table0{short[1]}" if short else name
     if wanted not in names():
-        raise unknown("recipe", name, names())
+        raise unknown("recipe", name, [re.sub(r"^table0", "table", known) for known in names()])
     return folder() / f"{wanted}.yaml"
 
 
@@ -110,7 +110,7 @@ def read(name: str) -> Recipe:
     try:
         recipe = msgspec.convert(raw, Recipe)
     except msgspec.ValidationError as error:
-        raise explained(path, error, _keys_at, get_args(Kind)) from error
+        raise explained(path, raw, error, _keys_at, get_args(Kind)) from error
     _check(path, recipe)
     return recipe
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bcrbench.errors import UserError, unknown
+from bcrbench.errors import UserError, told, unknown
 from bcrbench.settings import check_values
 from bcrbench.yaml_file import line_of, line_of_key
 
@@ -20,7 +20,7 @@ _VALUE = re.compile(r"[Ii]nvalid enum value '(.*)'")
 
 
 def explained(
-    path: Path, error: Exception, known: Callable[[Keys], Iterable[str]], values: Iterable[str] = ()
+    path: Path, raw: Any, error: Exception, known: Callable[[Keys], Iterable[str]], values: Iterable[str] = ()
 ) -> UserError:
     """The error for what does not fit the schema. `known` gives the keys of a place, `values` those of a choice."""
     found = _WHERE.fullmatch(str(error))
@@ -32,8 +32,18 @@ def explained(
     value = _VALUE.search(found["reason"])
     if value is not None and keys:
         return unknown(f"{keys[-1]} in {place(path, keys)}", value[1], values)
-    told = found["reason"][:1].lower() + found["reason"][1:]
-    return UserError(f"{place(path, keys)}: {spelled(keys)}: {told}" if keys else f"{place(path, [])}: {told}")
+    reason = found["reason"][:1].lower() + found["reason"][1:]
+    return UserError(f"{place(path, keys)}: {spelled(keys) or 'all of it'}: {told(_at(raw, keys))}: {reason}")
+
+
+def _at(raw: Any, keys: Keys) -> Any:
+    """What stands at a place; the nearest above it where the place itself cannot be reached."""
+    for key in keys:
+        try:
+            raw = raw[key]
+        except (TypeError, LookupError):
+            break
+    return raw
 
 
 def check_settings(path: Path, keys: Sequence[str | int], values: dict[str, Any]) -> None:

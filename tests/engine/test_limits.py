@@ -57,7 +57,7 @@ def test_a_prompt_that_grows_too_long_ends_the_run_and_keeps_the_items_before(
     condition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Responses count too, and nobody knows them beforehand; here the look beforehand is left out to get there."""
-    monkeypatch.setattr("bcrbench.sweep.execute.check_prompts", lambda cell, runtime: None)
+    monkeypatch.setattr("bcrbench.sweep.execute.check_prompts", lambda *known: None)
     with pytest.raises(SystemExit) as stop:
         main(_too_long(tmp_path, condition))
     assert stop.value.code == 1

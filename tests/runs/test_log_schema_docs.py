@@ -14,8 +14,8 @@ from bcrbench.runs import schema
 DOCS = Path(__file__).parents[2] / "docs" / "log-schema.md"
 HEADINGS = {
     "run": schema.RunRecord, "item": schema.ItemRecord, "call": schema.Call, "gate": schema.Gate,
-    "rows": schema.Rows, "stages": schema.Stages, "feedback": schema.Feedback, "twin": schema.Twin, "grade": schema.GradeRecord,
-    "probe": schema.ProbeRecord, "end": schema.EndRecord,
+    "rows": schema.Rows, "stages": schema.Stages, "feedback": schema.Feedback, "twin": schema.Twin,
+    "grade": schema.GradeRecord, "probe": schema.ProbeRecord, "end": schema.EndRecord,
 }  # fmt: skip
 
 
