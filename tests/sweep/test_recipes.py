@@ -231,7 +231,7 @@ def test_a_recipe_has_the_runs_of_those_that_it_uses_first_and_once(tmp_path: Pa
         ("conditions: [dense]\nprofiles: {demo: {settings: {agents: 0}}}\n", "line 2: agents=0: expected `int` >= 1"),
         ("conditions: [dense]\nclaims:\n- {text: t, kind: belw}\n", "kind in recipe r.yaml, line 3 'belw' (did you me"),
         ("conditions: [dense]\nclaims:\n- {text: t, kinds: below}\n", "line 3 'kinds' (did you mean 'kind'?)"),
-        ("conditions: [dense]\nclaims:\n- {kind: below}\n", "claims[0]: {'kind': 'below'}: object missing required field `text`"),
+        ("conditions: [dense]\nclaims:\n- {kind: below}\n", "claims[0]: {'kind': 'below'}: object missing"),
         ("uses: [tabel03]\n", "unknown recipe 'tabel03' (did you mean 'table3'?)"),
         ("conditions: [densee]\n", "unknown condition 'densee' (did you mean 'dense'?)"),
         ("conditions: [dense]\nprofile:\n  demo: {}\n", "recipe r.yaml, line 2 'profile' (did you mean 'profiles'?)"),
