@@ -91,10 +91,15 @@ AXES: dict[str, Axis] = {
 
 
 def chosen(typed: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """The axes that were given, with their values, each once."""
-    return {
-        name: list(dict.fromkeys(map(str.strip, text.split(",")))) for name, text in typed.items() if text is not None
-    }
+    """The axes that were given, with their values, each once. Raises UserError for an empty value."""
+    return {name: _values(name, text) for name, text in typed.items() if text is not None}
+
+
+def _values(name: str, text: str) -> list[str]:
+    values = list(dict.fromkeys(map(str.strip, text.split(","))))
+    if "" in values:
+        raise UserError(f"--{name} {told(text)}: an empty value, expected {AXES[name].metavar}")
+    return values
 
 
 def cells(base: Sequence[Entry], axes: Mapping[str, Sequence[str]]) -> list[Entry]:
@@ -135,9 +140,9 @@ def conditions(base: Sequence[Entry], axes: Mapping[str, Sequence[str]]) -> list
         axis = AXES[name]
         if isinstance(axis, ConditionAxis):
             texts = dict.fromkeys(text for entry in made for text in entry.conditions)
-            if not any(_has(text, axis.parameter) for text in texts):
-                told_values = told(",".join(values))
-                raise UserError(f"--{name} {told_values}: no condition of {', '.join(texts)} has {axis.parameter}")
+            if not any(_varies(text, axis.parameter) for text in texts):
+                named = f"no condition of {', '.join(texts)} has {axis.parameter}" if texts else "no condition is there"
+                raise UserError(f"--{name} {told(','.join(values))}: {named}")
             made = [replace(entry, conditions=_varied(entry, axis.parameter, values)) for entry in made]
     return made
 
@@ -146,9 +151,33 @@ def _varied(entry: Entry, parameter: str, values: Sequence[str]) -> tuple[str, .
     made = [
         varied
         for text in entry.conditions
-        for varied in ([_set(text, parameter, value) for value in values] if _has(text, parameter) else [text])
+        for varied in ([_with(text, parameter, value) for value in values] if _varies(text, parameter) else [text])
     ]
     return tuple(dict.fromkeys(made))
+
+
+def _varies(text: str, parameter: str) -> bool:
+    """Whether a condition, or the one that it is matched to, has a parameter."""
+    return any(_has(one, parameter) for one in (text, _matched_to(text)) if one is not None)
+
+
+def _with(text: str, parameter: str, value: str) -> str:
+    """A condition with the parameter set anew, also in what it is matched to: that run is made with the same value."""
+    from bcrbench.conditions import with_value
+
+    named = _matched_to(text)
+    made = _set(text, parameter, value) if _has(text, parameter) else text
+    if named is None or not _has(named, parameter):
+        return made
+    return with_value(made, "match", f"reuse:{_set(named, parameter, value).replace(',', '+')}")
+
+
+def _matched_to(text: str) -> str | None:
+    """The condition that a condition's `match` names."""
+    from bcrbench.conditions import parse
+    from bcrbench.runs.matching import condition_in
+
+    return condition_in(str(getattr(parse(text).policy, "match", "")))
 
 
 def _has(text: str, parameter: str) -> bool:

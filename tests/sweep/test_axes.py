@@ -152,7 +152,7 @@ def test_a_value_is_set_and_nothing_else(text: str) -> None:
     [
         ({"symbols": "0"}, {}, "symbols=0': expected symbols=1 to"),
         ({"symbols": "64,x"}, {}, "symbols=x': expected symbols=1 to"),
-        ({"symbols": ""}, {}, "symbols=': expected symbols=1 to"),
+        ({"symbols": ""}, {}, "--symbols '': an empty value, expected S,S"),
         ({"symbols": "64"}, {"data": "symbols=65"}, "--data 'symbols=65': --symbols sets it to 'symbols=64'"),
         ({"symbols": "64"}, {"task": "quotes"}, "--task 'quotes': --symbols sets it to 'copymachine'"),
         ({"seeds": "1"}, {"seed": 2}, "--seed 2: --seeds sets it to 1"),
@@ -162,7 +162,7 @@ def test_a_value_is_set_and_nothing_else(text: str) -> None:
         ({"layout": "chonk"}, {}, "unknown layout 'chonk'"),
         ({"chunk": "0"}, {}, "B=0: expected 1 to"),
         ({"rho": "2"}, {}, "rho=2: expected 0.0 to 1.0"),
-        ({"rho": "0.1,,0.2"}, {}, "'rho=', expected key=value"),
+        ({"rho": "0.1,,0.2"}, {}, "an empty value, expected R,R"),
     ],
 )
 def test_a_wrong_axis_is_told_in_one_line(axes: dict[str, str], flags: dict[str, Any], told: str) -> None:
@@ -198,3 +198,39 @@ def test_axes_of_settings_are_settings() -> None:
 
     decided = {key for axis in AXES.values() if isinstance(axis, SettingAxis) for key in axis.cell("1")}
     assert decided <= set(Settings.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", ["cacheblend", "random"])
+@given(
+    st.sampled_from(["gamma", "rho", "chunk", "k", "select", "capacity", "layout"]),
+    st.sampled_from(["bcr-chunk:gamma=0.3,B=8", "bcr-chunk:gamma=0.7,B=8,rho=0.3"]),
+    st.integers(1, 3),
+)
+def test_what_a_condition_is_matched_to_is_made_with_the_same_values(
+    name: str, axis: str, base: str, count: int
+) -> None:
+    """Else the sweep would end with runs whose counterpart nobody made."""
+    offered = {"gamma": "0.1,0.5,1.0", "rho": "0.1,0.5,0.6", "select": "coin,query,epic", "layout": "grow,single,chunk"}
+    values = offered.get(axis, "5,6,8").split(",")[:count]
+    matched = f"{name}:match=reuse:{base.replace(',', '+')}"
+    [entry] = conditions([Entry("r", {}, (base, matched, "random:match=0.5"))], {axis: values})
+    made = [parse(text).text for text in entry.conditions]
+    policies: list[Any] = [parse(text).policy for text in made]
+    named = [
+        parse(policy.match.removeprefix("reuse:").replace("+", ",")).text
+        for policy in policies
+        if "reuse:bcr" in getattr(policy, "match", "")
+    ]
+    assert len(set(named)) == count and set(named) <= set(made)
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("text", [",", "", " ", "0.3,,0.5", "0.3,"])
+def test_an_empty_value_is_a_mistake_of_its_flag(axis: str, text: str) -> None:
+    with pytest.raises(UserError, match=f"--{axis} .*: an empty value"):
+        expand(None, [], {}, {axis: text})
+
+
+def test_an_axis_of_conditions_over_a_probe_says_that_there_are_none() -> None:
+    with pytest.raises(UserError, match="--gamma '0.3': no condition is there"):
+        expand("table8", [], {}, {"gamma": "0.3"}, "demo")
