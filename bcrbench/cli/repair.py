@@ -66,7 +66,8 @@ def _probe(given: dict[str, Any], segment: int | None, flags: dict[str, Any]) ->
     from bcrbench.cli.running import say, stoppable
     from bcrbench.engine.quiet import quiet_libraries
     from bcrbench.errors import UserError
-    from bcrbench.probe.units import UnitOptions, check_units, run_units, variants
+    from bcrbench.probe.options import UnitOptions
+    from bcrbench.probe.units import check_units, run_units, variants
     from bcrbench.settings import FILE, from_flags, from_folder, resolve
 
     typed = [name for name in given if given[name] is not None]

@@ -75,14 +75,16 @@ def sweep(recipe: str | None, typed: tuple[str, ...], profile: str, where: Where
 
 def _measure(probe: Probe, dry_run: bool) -> None:
     """Make a recipe's probe, in this process whatever the executor, or say what it would be."""
-    from bcrbench.cli.running import say, stoppable
-    from bcrbench.engine.quiet import quiet_libraries
-    from bcrbench.probe.units import options_of, run_units
+    from bcrbench.probe.options import options_of
 
     options = options_of(probe.options)
     if dry_run:
         click.echo(f"probe {options.condition}  [{probe.settings.task}, {probe.settings.model}, {probe.settings.out}]")
         return
+    from bcrbench.cli.running import say, stoppable
+    from bcrbench.engine.quiet import quiet_libraries
+    from bcrbench.probe.units import run_units
+
     quiet_libraries()
     with stoppable():
         click.echo(run_units(probe.settings, options, say))

@@ -14,6 +14,7 @@ from bcrbench.sweep.axes import cells, chosen, conditions, settings_of, starts
 from bcrbench.sweep.order import in_order
 from bcrbench.sweep.plan import Plan, Shelf, plan
 from bcrbench.sweep.recipe import PROFILES, Entry, entries
+from bcrbench.sweep.recipe_check import check_recipe
 
 DEFAULT = ["dense", "kvcomm"]
 FLAGS = "flags"
@@ -69,7 +70,11 @@ def expand_all(
 
 
 def _written(name: str | None, profile: str) -> list[Entry]:
-    return [Entry(FLAGS, {})] if name is None else entries(name, profile)
+    if name is None:
+        return [Entry(FLAGS, {})]
+    found = entries(name, profile)  # refuses recipes that use each other
+    check_recipe(name)
+    return found
 
 
 def _asked(written: Sequence[Entry], typed: list[str], axes: Mapping[str, Sequence[str]]) -> list[Entry]:

@@ -126,7 +126,8 @@ def _keys_at(keys: Keys) -> tuple[str, ...]:
 
 def _check(path: Path, recipe: Recipe) -> None:
     """What no type says: the settings' names and values, and that there is something to run."""
-    for keys, part in _parts(recipe):
+    for keys, part in parts(recipe):
+        _check_one_kind(path, keys, part)
         for choice in _each(part.settings):
             check_settings(path, [*keys, "settings"], choice)
         for number, cell in enumerate(part.cells or []):
@@ -136,7 +137,16 @@ def _check(path: Path, recipe: Recipe) -> None:
             _check_conditions(path, [*where, "conditions"], cell.get("conditions"))
     for profile in PROFILES:
         if not recipe.uses and not own_entries(path.stem, recipe, profile):
-            raise UserError(f"recipe {path}: conditions: none given, expected a list of condition strings")
+            of = f" of profile {profile}" if recipe.profiles else ""
+            raise UserError(f"recipe {path}: conditions{of}: none given, expected a list of condition strings")
+
+
+def _check_one_kind(path: Path, keys: Keys, part: Part) -> None:
+    """A probe stands in the place of conditions, which would never run beside it."""
+    named = part.conditions is not None or any(cell.get("conditions") for cell in part.cells or [])
+    if part.probe is not None and named:
+        where = [*keys, "probe"]
+        raise UserError(f"{place(path, where)}: {spelled(where)}: conditions stand beside it, expected one of the two")
 
 
 def _check_conditions(path: Path, keys: Keys, found: Any) -> None:
@@ -145,7 +155,8 @@ def _check_conditions(path: Path, keys: Keys, found: Any) -> None:
     raise UserError(f"{place(path, keys)}: {spelled(keys)}: {told(found)}, expected a list of condition strings")
 
 
-def _parts(recipe: Recipe) -> list[tuple[Keys, Part]]:
+def parts(recipe: Recipe) -> list[tuple[Keys, Part]]:
+    """What stands for all profiles, then what each says, with the keys that lead there."""
     profiles = recipe.profiles
     return [([], recipe)] + [(["profiles", name], getattr(profiles, name)) for name in PROFILES if profiles]
 

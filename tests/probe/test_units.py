@@ -16,8 +16,9 @@ from bcrbench.cli.main import main
 from bcrbench.cli.stats import stats
 from bcrbench.errors import UserError
 from bcrbench.probe import units
+from bcrbench.probe.options import UnitOptions
 from bcrbench.probe.texts import BETWEEN, long_texts
-from bcrbench.probe.units import UnitOptions, Variant, run_units, variants
+from bcrbench.probe.units import Variant, run_units, variants
 from bcrbench.runs.log import Log, read_log
 from bcrbench.runs.runner import Cancelled
 from bcrbench.runs.schema import ProbeRecord

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bcrbench.conditions import parse
 from bcrbench.errors import UserError
-from bcrbench.probe.units import options_of
+from bcrbench.probe.options import options_of
 from bcrbench.sweep.grid import Sweep, expand, expand_all
 from bcrbench.sweep.order import model_key
 from bcrbench.sweep.profiles import chosen
@@ -233,9 +233,26 @@ def test_a_recipe_has_the_runs_of_those_that_it_uses_first_and_once(tmp_path: Pa
         ("conditions: [dense]\nclaims:\n- {text: t, kinds: below}\n", "line 3 'kinds' (did you mean 'kind'?)"),
         ("conditions: [dense]\nclaims:\n- {kind: below}\n", "claims[0]: {'kind': 'below'}: object missing"),
         ("uses: [tabel03]\n", "unknown recipe 'tabel03' (did you mean 'table3'?)"),
-        ("conditions: [densee]\n", "unknown condition 'densee' (did you mean 'dense'?)"),
+        ("conditions: [densee]\n", "recipe r.yaml, line 1: unknown condition 'densee' (did you mean 'dense'?)"),
         ("conditions: [dense]\nprofile:\n  demo: {}\n", "recipe r.yaml, line 2 'profile' (did you mean 'profiles'?)"),
         ("conditions: [dense\n", "not YAML"),
+        ("conditions:\n- dense\n- kvcomm:gama=1\n", "r.yaml, line 3: unknown parameter of condition 'kvcomm' 'gama'"),
+        (
+            "conditions: [dense]\nprofiles:\n  demo:\n    conditions:\n    - kvcomm:gamma={0,2}\n",
+            "line 5: condition 'k",
+        ),
+        ("cells:\n- limit: 1\n  conditions: [kv]\n", "r.yaml, line 3: unknown condition 'kv'"),
+        ("probe:\n  k: 2\n  segment: 3\n", "r.yaml, line 3: unknown option of probe units 'segment' (did you mean"),
+        ("profiles: {paper: {conditions: [dense]}, demo: {probe: {k: 9}}}\n", "r.yaml, line 1: k=9: expected 1 to 8"),
+        ("probe: {}\nconditions: [dense]\n", "r.yaml, line 1: probe: conditions stand beside it, expected one of the"),
+        ("cells: [{conditions: [dense]}]\nprobe: {}\n", "line 2: probe: conditions stand beside it"),
+        ("profiles:\n  paper: {conditions: [dense]}\n", "conditions of profile demo: none given"),
+        (
+            "conditions: [dense]\nclaims:\n- text: t\n  kind: below\n  parameters: {conditon: dense, reference: k}\n",
+            "r.yaml, line 3 'conditon' (did you mean 'condition'?)",
+        ),
+        ("conditions: [dense]\nclaims:\n- {text: t, kind: below}\n", "recipe r.yaml, line 3: claim 'below'"),
+        ("conditions: [dense]\nrenders:\n- '1'\n- '99'\n", "table or figure in recipe r.yaml, line 4 '99' (did you"),
         ("- dense\n", "list, expected a mapping"),
     ],
 )
@@ -244,6 +261,12 @@ def test_a_wrong_recipe_is_told_in_one_line(text: str, told: str, tmp_path: Path
         expand(written(tmp_path, text), [], {})
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_in_a_recipe_that_is_used_is_told_in_its_own_file(tmp_path: Path) -> None:
+    used = written(tmp_path, "conditions:\n- dense\n- kvcomm:gama=1\n", "used.yaml")
+    with pytest.raises(UserError, match="recipe used.yaml, line 3: unknown parameter"):
+        expand(written(tmp_path, f"uses: ['{used}']\n"), [], {})
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_table_10_has_every_kernel_budget_and_length() -> None:
 
 
 def test_table_8_is_the_papers_probe() -> None:
-    from bcrbench.probe.units import UnitOptions, options_of
+    from bcrbench.probe.options import UnitOptions, options_of
 
     [probe] = swept("table08").probes
     assert options_of(probe.options) == UnitOptions(segment_tokens=2048, prompts=6)
