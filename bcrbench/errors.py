@@ -11,6 +11,10 @@ class UserError(Exception):
     """A mistake in what was typed or in a file that was given; the command line exits with 2."""
 
 
+class RunRefused(UserError):
+    """A mistake in what one run finds: its log, or what it is matched to. A sweep goes on with the others."""
+
+
 class RunFailed(Exception):
     """A run that started and could not go on (out of memory, replay mismatch); exits with 1, log resumable."""
 

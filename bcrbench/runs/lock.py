@@ -7,10 +7,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from bcrbench.errors import UserError
+from bcrbench.errors import RunRefused, UserError
 
 
-class LogHeld(UserError):
+class LogHeld(RunRefused):
     """Another process, or another writer in this one, holds a log's lock."""
 
 

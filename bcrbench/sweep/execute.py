@@ -16,7 +16,7 @@ from bcrbench.agents.prompt import build_template, encode
 from bcrbench.agents.request import Requests
 from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load, memory_told
-from bcrbench.errors import RunFailed, UserError
+from bcrbench.errors import RunFailed, RunRefused, UserError
 from bcrbench.grading.verdict import runs_code
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.policies.repaired import Repaired
@@ -64,12 +64,16 @@ def execute(
     runtime = models.get(plan)
     folder = Path(plan.cell.settings.out)
     plan = replace(plan, cell=plan.cell.spelled(runtime.tokenizer))
-    plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
+    with _of_this_run():
+        plan = matched(plan, Finished(folder, cell_facts(plan, runtime)))
     check_prompts(plan.cell, runtime, plan.warm)
     record = run_record(plan, runtime)
     path = folder / log_name(record.task, record.condition, plan.cell.settings.agents, record.fingerprint)
-    with LogWriter(path) as writer:  # one lock for reading and writing, or another process could write in between
-        done = None if writer.fresh else own_log(path, record)
+    with _of_this_run():
+        held = LogWriter(path)
+    with held as writer:  # one lock for reading and writing, or another process could write in between
+        with _of_this_run():
+            done = None if writer.fresh else own_log(path, record)
         if done is not None and done.status == "complete":
             say(f"{path}: complete, {len(done.items)} items; nothing to do")
             return path
@@ -86,6 +90,17 @@ def execute(
     if runs_code(plan.cell.grader) and not plan.cell.kit.code:
         say(f"{path}: the programs in its answers were not run; bcrbench grade LOG --allow-code-execution grades them")
     return path
+
+
+@contextmanager
+def _of_this_run() -> Iterator[None]:
+    """What is wrong here is wrong with one run's files, not with what was asked."""
+    try:
+        yield
+    except RunRefused:
+        raise
+    except UserError as error:
+        raise RunRefused(str(error)) from error
 
 
 def check_prompts(cell: Cell, runtime: Runtime, others: Sequence[Item] = ()) -> None:

@@ -157,7 +157,7 @@ def test_a_worker_waits_for_a_lock_that_is_given_back(tmp_path: Path, monkeypatc
     assert first.log is not None
     held = WriteLock(Path(first.log))
     monkeypatch.setattr(carried, "LOCK_WAIT_S", 0.0)
-    assert "is being written by process" in msgspec.json.decode(carry(ticket), type=Report).mistake
+    assert "is being written by process" in msgspec.json.decode(carry(ticket), type=Report).failed
     monkeypatch.setattr(carried, "LOCK_WAIT_S", 60.0)
     begin = time.monotonic()
     threading.Timer(0.3, held.release).start()

@@ -35,8 +35,8 @@ class Ended:
 class Executor(Protocol):
     """Carries out runs and tells how each ended, as they end.
 
-    A run that fails is one of those; UserError ends the sweep, Cancelled says that a person stopped it. Whatever the
-    end, each log holds every item that was finished, and the same sweep goes on from there.
+    A run that fails or is refused is one of those; UserError ends the sweep, Cancelled says that a person stopped it.
+    Whatever the end, each log holds every item that was finished, and the same sweep goes on from there.
     """
 
     def __call__(self, plans: list[Plan], where: Where, say: Say) -> Iterator[Ended]:

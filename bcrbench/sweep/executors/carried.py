@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bcrbench.engine.quiet import quiet_libraries
-from bcrbench.errors import RunFailed, UserError
+from bcrbench.errors import RunFailed, RunRefused, UserError
 from bcrbench.runs.lock import LogHeld
 from bcrbench.sweep.execute import Models, execute
 from bcrbench.sweep.executors.base import Say
@@ -28,7 +28,7 @@ def carry(ticket: bytes) -> bytes:
     try:
         log = _carry(msgspec.json.decode(ticket, type=Ticket), said.append)
         report = Report(log=str(log), said=said)
-    except RunFailed as error:
+    except (RunFailed, RunRefused) as error:
         report = Report(failed=str(error), said=said)
     except UserError as error:
         report = Report(mistake=str(error), said=said)
