@@ -13,6 +13,8 @@ PIP_ARGS ?= -c constraints.txt
 BIN := $(VENV)/bin
 BCRBENCH := $(BIN)/bcrbench
 OPTIONS := $(if $(LIMIT),--limit $(LIMIT)) $(ARGS)
+# In quotes, as folders may have spaces, so the shell no longer reads ~; nothing given is the default, not the root.
+LOGS := "$(patsubst ~/%,$(HOME)/%,$(or $(OUT),runs))"
 # Stamps: what is newer than these is installed again, nothing else is. Another PY makes the environment anew.
 MADE := $(VENV)/.made-by-$(subst /,-,$(PY))
 RUNS := $(VENV)/.installed
@@ -20,7 +22,7 @@ DEV := $(VENV)/.installed-dev
 DECLARED := pyproject.toml constraints.txt bcrbench/__init__.py
 
 TABLES := table1 table2 table3 table4 table5 table6 table7 table8 table9 table10 table11 table12 table13 table14 table15 figure2
-SWEPT = $(OPTIONS) $(if $(MODEL),--model $(MODEL)) $(if $(EXECUTOR),--executor $(EXECUTOR))
+SWEPT = $(OPTIONS) $(if $(MODEL),--model "$(patsubst ~/%,$(HOME)/%,$(MODEL))") $(if $(EXECUTOR),--executor "$(EXECUTOR)")
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint wheel clean distclean all-tables $(TABLES)
@@ -33,8 +35,8 @@ help: ## this list
 	@echo '           of tables: PROFILE=auto, paper or demo  MODEL=name  EXECUTOR=local or ray'
 
 demo: $(RUNS) ## install, run Dense and the gate sweep on the bundled model, print the statistics
-	$(BCRBENCH) sweep --gamma $(GAMMA) --out $(OUT) $(OPTIONS)
-	$(BCRBENCH) stats $(OUT)/*.jsonl --vs dense
+	$(BCRBENCH) sweep --gamma $(GAMMA) --out $(LOGS) $(OPTIONS)
+	$(BCRBENCH) stats $(LOGS)/*.jsonl --vs dense
 
 test: $(DEV) ## install with the test tools, run the tests
 	$(BIN)/python -m pytest $(ARGS)
@@ -45,15 +47,15 @@ lint: $(DEV) ## ruff and mypy
 
 # A failed run does not keep the others from being shown; a mistake or a stop does. Runs that are there are not repeated.
 $(TABLES): $(RUNS)
-	@profile=$$($(BIN)/python -m bcrbench.sweep.profiles $(PROFILE)) || exit; runs=$(OUT)/$$profile; failed=0; \
-	$(BCRBENCH) sweep $@ --profile $$profile --out $$runs $(SWEPT) || failed=$$?; \
+	@profile=$$($(BIN)/python -m bcrbench.sweep.profiles "$(or $(PROFILE),auto)") || exit; runs=$(LOGS)/$$profile; failed=0; \
+	$(BCRBENCH) sweep $@ --profile $$profile --out "$$runs" $(SWEPT) || failed=$$?; \
 	test $$failed -le 1 || exit $$failed; \
-	$(GRADE) && $(BCRBENCH) stats $$runs --recipe $@ --profile $$profile --save outputs && exit $$failed
+	$(GRADE) && $(BCRBENCH) stats "$$runs" --recipe $@ --profile $$profile --save outputs && exit $$failed
 
 # Graders beside a run's own, and the verdicts of programs that a run left ungraded.
-GRADE = set -- $$runs/mmlu.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" \
+GRADE = set -- "$$runs"/mmlu.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" \
 	$(patsubst %,--grader %,letter-substring first-letter last-letter answer-is single-letter); } && \
-	set -- $$runs/humaneval.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" --allow-code-execution; }
+	set -- "$$runs"/humaneval.*.jsonl && { ! test -e "$$1" || $(BCRBENCH) grade "$$@" --allow-code-execution; }
 
 all-tables: $(RUNS) ## every table and the figure, each that fails named at the end
 	@failed=; for target in $(TABLES); do echo "== $$target"; $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; \

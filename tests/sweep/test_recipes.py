@@ -330,7 +330,7 @@ def test_make_has_a_target_for_every_table() -> None:
 
 @pytest.mark.parametrize("target", ["table3", "table10", "figure2"])
 def test_make_sweeps_grades_and_renders(target: str) -> None:
-    said = make(target, "PROFILE=demo", "LIMIT=20", "MODEL=m", "EXECUTOR=ray", "OUT=o")
+    said = make(target, "PROFILE=demo", "LIMIT=20", "MODEL=m", "EXECUTOR=ray", "OUT=o").replace('"', "")
     assert f"sweep {target} --profile" in said
     assert all(option in said for option in ("--limit 20", "--model m", "--executor ray", "o/"))
     assert "stats" in said and "outputs" in said
