@@ -131,6 +131,7 @@ def _claims(path: Path, recipe: Recipe, profile: str) -> list[Claim]:
 
 def _logs(asked: Asked, written: _Written) -> tuple[list[Log[ItemOutcome]], list[str]]:
     """The recipe's logs, and notes on what could not be read or found."""
+    from bcrbench.runs.log import read_outcomes
     from bcrbench.stats.figures.source import read_for_figures
     from bcrbench.stats.reading import read_logs
     from bcrbench.stats.recipes.choice import choose
@@ -145,8 +146,14 @@ def _logs(asked: Asked, written: _Written) -> tuple[list[Log[ItemOutcome]], list
     if not taken:
         return [], [f"{places}: none of {len(paths)} logs is of this recipe's cells: {fills}"]
     drawn = any(name in FIGURES for name in written.renders)
-    logs, notes = read_logs(taken, read_for_figures) if drawn else read_logs(taken)
-    others = [] if fit else [f"{places}: no log is of this recipe's cells, so {len(taken)} of other cells are taken"]
+    logs, notes = read_logs(taken, read_for_figures if drawn else read_outcomes, needed=False)
+    if not logs:
+        notes.append(f"{places}: no log of this recipe yet: {fills}")
+    others = (
+        []
+        if fit or not logs
+        else [f"{places}: no log is of this recipe's cells, so {len(taken)} of other cells are taken"]
+    )
     return logs, [*others, *notes]
 
 

@@ -13,10 +13,12 @@ Reader = Callable[[Path], Log[ItemOutcome]]
 _LONGEST = 1 << 20  # bytes of a torn first line that are looked at
 
 
-def read_logs(paths: Sequence[Path], reader: Reader = read_outcomes) -> tuple[list[Log[ItemOutcome]], list[str]]:
+def read_logs(
+    paths: Sequence[Path], reader: Reader = read_outcomes, needed: bool = True
+) -> tuple[list[Log[ItemOutcome]], list[str]]:
     """The logs, and a note on each file that holds no whole first line, which is left out.
 
-    Raises UserError for a file that is no log or is damaged in the middle, and when nothing is left.
+    Raises UserError for a file that is no log or is damaged in the middle, and, if logs are needed, when none is left.
     """
     logs: list[Log[ItemOutcome]] = []
     notes: list[str] = []
@@ -25,10 +27,10 @@ def read_logs(paths: Sequence[Path], reader: Reader = read_outcomes) -> tuple[li
             logs.append(reader(path))
         except UserError:
             told = _nothing_in(path)
-            if told is None or len(paths) == 1:
+            if told is None or (needed and len(paths) == 1):
                 raise
             notes.append(f"{path}: {told}, left out")
-    if paths and not logs:
+    if needed and paths and not logs:
         raise UserError(f"{paths[0]}: {len(paths)} files hold no whole line, expected at least one run log")
     return logs, notes
 

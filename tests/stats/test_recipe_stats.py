@@ -198,6 +198,20 @@ def test_a_file_without_a_first_record_is_left_to_the_reader(tmp_path: Path, log
         run(logs, "--recipe", recipe(tmp_path), "--profile", "demo")
 
 
+@pytest.mark.parametrize("name", ["own", "table3", "table8", "figure2", "quotes-repair"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_folder_of_runs_that_were_killed_at_once_says_so_and_what_fills_it(
+    name: str, count: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"{number}.jsonl").write_bytes(b"" if number else b'{"record":"run","sche')
+    made = run(folder, "--recipe", recipe(tmp_path) if name == "own" else name, "--profile", "demo")
+    assert made.exit_code == 0 and made.output.count("left out") >= count
+    assert "no log of this recipe yet" in made.output and "are taken" not in made.output
+
+
 def test_mistakes_are_one_line_and_nothing_is_written(tmp_path: Path, logs: Path) -> None:
     out = tmp_path / "out"
     own = recipe(tmp_path, more=", agnets: 3")
