@@ -25,7 +25,7 @@ TABLES := table1 table2 table3 table4 table5 table6 table7 table8 table9 table10
 SWEPT = $(OPTIONS) $(if $(MODEL),--model "$(patsubst ~/%,$(HOME)/%,$(MODEL))") $(if $(EXECUTOR),--executor "$(EXECUTOR)")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint wheel clean distclean all-tables $(TABLES)
+.PHONY: help demo bench test lint wheel clean distclean all-tables $(TABLES)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ help: ## this list
 demo: $(RUNS) ## install, run Dense and the gate sweep on the bundled model, print the statistics
 	$(BCRBENCH) sweep --gamma $(GAMMA) --out $(LOGS) $(OPTIONS)
 	$(BCRBENCH) stats $(LOGS)/*.jsonl --vs dense
+
+bench: $(RUNS) ## time dense, reuse and repair beside their bounds, into outputs/bench-MACHINE.md
+	$(BCRBENCH) bench --out $(LOGS)/bench --save outputs $(if $(MODEL),--model "$(patsubst ~/%,$(HOME)/%,$(MODEL))") $(ARGS)
 
 test: $(DEV) ## install with the test tools, run the tests
 	$(BIN)/python -m pytest $(ARGS)

@@ -85,6 +85,7 @@ FORBIDDEN = {
     "stats": ("engine", "reuse", "repair", "agents", "tasks", "sweep", "probe", "cli"),
     "sweep": ("cli", "stats", "verify", "probe"),
     "probe": ("cli", "stats", "verify"),
+    "bench": ("agents", "cli", "stats", "sweep", "verify", "probe"),
     "verify": ("cli",),
     "bundled": ("cli", "sweep", "stats"),
 }

@@ -20,6 +20,7 @@ COMMANDS = {
     "repair": "bcrbench.cli.repair:repair",
     "sweep": "bcrbench.cli.sweep:sweep",
     "grade": "bcrbench.cli.grade:grade",
+    "bench": "bcrbench.cli.bench:bench",
     "stats": "bcrbench.cli.stats:stats",
     "verify": "bcrbench.cli.verify:verify",
     "conditions": "bcrbench.cli.conditions:conditions",

@@ -101,7 +101,7 @@ def stats(
     One row a condition: accuracy with its Wilson interval; b, the items that only the reference solves, and c, those
     that only this condition solves; the exact McNemar p; the share of calls served from reused rows; recomputed rows a
     call; medians of the time to the first token (by call) and of the whole (by item). Notes go to standard error.
-    The log of a probe (`bcrbench repair --probe units`) gives one row a unit of choice.
+    The log of a probe (`bcrbench repair --probe units`) gives one row a unit of choice, that of `bcrbench bench` times.
 
     \b
     bcrbench stats runs/*.jsonl --vs dense

@@ -16,7 +16,17 @@ import msgspec
 from bcrbench.errors import UserError
 from bcrbench.runs.lines import read_lines
 from bcrbench.runs.names import log_name
-from bcrbench.runs.schema import EndRecord, GradeRecord, ItemRecord, Outcome, ProbeRecord, Record, RunRecord, Served
+from bcrbench.runs.schema import (
+    BenchRecord,
+    EndRecord,
+    GradeRecord,
+    ItemRecord,
+    Outcome,
+    ProbeRecord,
+    Record,
+    RunRecord,
+    Served,
+)
 from bcrbench.runs.writer import LogWriter, ensure_writable, repair_tail
 
 __all__ = [
@@ -57,14 +67,13 @@ class ItemOutcome(msgspec.Struct, tag_field="record", tag="item", gc=False):
 ItemT = TypeVar("ItemT", ItemRecord, ItemOutcome)
 
 _FULL: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-_SLIM: msgspec.json.Decoder[RunRecord | ItemOutcome | GradeRecord | ProbeRecord | EndRecord] = msgspec.json.Decoder(
-    RunRecord | ItemOutcome | GradeRecord | ProbeRecord | EndRecord
-)
+_Slim = RunRecord | ItemOutcome | GradeRecord | ProbeRecord | BenchRecord | EndRecord
+_SLIM: msgspec.json.Decoder[_Slim] = msgspec.json.Decoder(_Slim)
 
 
 @dataclass
 class Log(Generic[ItemT]):
-    """One log as read: its run record, items in index order, gradings and probes in file order, and how it ended.
+    """One log as read: its run record, items in index order, the rest in file order, and how it ended.
 
     `torn` says that a torn last line was left out.
     """
@@ -74,6 +83,7 @@ class Log(Generic[ItemT]):
     items: list[ItemT] = field(default_factory=list)
     grades: list[GradeRecord] = field(default_factory=list)
     probes: list[ProbeRecord] = field(default_factory=list)
+    benches: list[BenchRecord] = field(default_factory=list)
     end: EndRecord | None = None
     torn: bool = False
 
@@ -108,7 +118,7 @@ def arrange(path: Path, records: list[Any], torn: bool, item_type: type[ItemT]) 
     """
     log: Log[ItemT] = Log(path, records[0], torn=torn)
     seen: dict[tuple[str, object], int] = {}  # (field, value) of the items so far -> line number
-    probed: dict[tuple[object, ...], int] = {}
+    measured: dict[tuple[object, ...], int] = {}
     for number, record in enumerate(records[1:], 2):
         if isinstance(record, item_type):
             _check_item(log, seen, number, record)
@@ -116,8 +126,12 @@ def arrange(path: Path, records: list[Any], torn: bool, item_type: type[ItemT]) 
         elif isinstance(record, GradeRecord):
             log.grades.append(record)
         elif isinstance(record, ProbeRecord):
-            _check_probe(log, probed, number, record)
+            key = (record.prompt, record.unit, record.chooser, record.operator, record.seed)
+            _check_measurement(log, measured, number, "probe", key)
             log.probes.append(record)
+        elif isinstance(record, BenchRecord):
+            _check_measurement(log, measured, number, "bench", (record.workload, record.condition, record.round))
+            log.benches.append(record)
         elif isinstance(record, EndRecord):
             _check_end(log, number, record)
             log.end = record
@@ -139,10 +153,12 @@ def _check_item(log: Log[ItemT], seen: dict[tuple[str, object], int], number: in
             raise UserError(f"{log.path}:{number}: {name}: {value!r} is on line {first} too, expected it once")
 
 
-def _check_probe(log: Log[ItemT], probed: dict[tuple[object, ...], int], number: int, probe: ProbeRecord) -> None:
+def _check_measurement(
+    log: Log[ItemT], measured: dict[tuple[object, ...], int], number: int, kind: str, key: tuple[object, ...]
+) -> None:
     if log.end:
-        raise UserError(f"{log.path}:{number}: record: a probe after the end record, expected grade records only")
-    first = probed.setdefault((probe.prompt, probe.unit, probe.chooser, probe.operator, probe.seed), number)
+        raise UserError(f"{log.path}:{number}: record: a {kind} after the end record, expected grade records only")
+    first = measured.setdefault((kind, *key), number)
     if first != number:
         raise UserError(f"{log.path}:{number}: record: the same measurement is on line {first} too, expected it once")
 

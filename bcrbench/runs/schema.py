@@ -181,6 +181,35 @@ class ProbeRecord(Strict, tag_field="record", tag="probe"):
     wall_s: float  # since the line before, so that a prompt's first line holds its prefill and assembly
 
 
+class Work(Strict):
+    """What a stage cannot avoid doing, by the model's configuration (bench/arithmetic.py)."""
+
+    stage: str
+    flops: float
+    bytes: float
+
+
+class BenchRecord(Strict, tag_field="record", tag="bench"):
+    """One serving of a bench's prompt in one round (Table 10, App. C)."""
+
+    workload: str  # which prompt: "symbols=4096", or "short"
+    condition: str  # canonical condition, or "generate" for transformers' own
+    round: int
+    place: int  # in the round's order, which alternates
+    warm_up: bool  # a serving whose times are left out
+    prompt_tokens: int
+    rows: int  # rows repaired
+    new_tokens: int  # decoded after the first token
+    first_token: int
+    ttft_ms: float  # the gate's decision, all stages and what lies between them
+    ms: Stages
+    base_ms: float  # what the shared segments' base rows took, once a workload; in no TTFT
+    work: list[Work]
+    flops_per_s: float  # a large matrix product's rate, measured at the round's start
+    bytes_per_s: float  # a large copy's rate, both directions counted, measured there too
+    wall_s: float  # since the line before, so that a round's first line holds what was measured of the machine
+
+
 class EndRecord(Strict, tag_field="record", tag="end"):
     """The last line of a run that ended by itself. A log without one was killed."""
 
@@ -196,4 +225,4 @@ class EndRecord(Strict, tag_field="record", tag="end"):
     warm_ups: int = 0  # calls whose times are left out
 
 
-Record = RunRecord | ItemRecord | GradeRecord | ProbeRecord | EndRecord
+Record = RunRecord | ItemRecord | GradeRecord | ProbeRecord | BenchRecord | EndRecord

@@ -97,6 +97,25 @@ def _resampled(
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
+def median_of_ratios(upper: Sequence[float], lower: Sequence[float], level: float = LEVEL) -> Estimate:
+    """Median of upper/lower over pairs, with the percentile bootstrap over pairs; BCa is unsound for few medians.
+
+    Raises ValueError for no pairs, unequal lengths or a lower number that is not above 0.
+    """
+    import numpy as np
+
+    pairs = list(zip(upper, lower, strict=True))
+    if not pairs or any(below <= 0 for _, below in pairs):
+        raise ValueError(f"{len(pairs)} pairs, expected at least one and a divisor above 0 in each")
+    ratios = np.asarray([above / below for above, below in pairs])
+    value = float(np.median(ratios))
+    if len(pairs) == 1:
+        return Estimate(value, None, None, "none", "one pair cannot be resampled")
+    drawn = np.random.default_rng(SEED).integers(len(ratios), size=(RESAMPLES, len(ratios)))
+    low, high = np.quantile(np.median(ratios[drawn], axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(value, float(low), float(high), "percentile")
+
+
 def ratio_of_ratios(
     first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]], paired: bool, level: float = LEVEL
 ) -> Estimate:

@@ -7,6 +7,8 @@ from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
+from bcrbench.stats.bench_report import bench_report, refuse_benches
+from bcrbench.stats.bench_rows import is_bench
 from bcrbench.stats.paper_tables.report import paper_table
 from bcrbench.stats.report import Options, Report
 from bcrbench.stats.tables import render_records
@@ -22,8 +24,14 @@ def print_report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, p
 
 
 def print_table(number: str, logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str, paper: bool) -> Report:
-    """A table of the paper. Raises UserError for an unknown one and for options that say nothing of it."""
+    """A table of the paper; Table 10 of benches is their own report.
+
+    Raises UserError for an unknown one and for options that say nothing of it.
+    """
     refuse({name: value for name, value in vars(options).items() if name not in _ALSO_IN_TABLES}, f"--table {number}")
+    if any(map(is_bench, logs)) and (number.lstrip("0"), paper) == ("10", False):
+        return bench_report(logs, options, fmt)
+    refuse_benches(logs, f"for --table {number}")
     runs = [log for log in logs if not is_probe(log)]
     probes = [log for log in logs if is_probe(log)]
     text, notes = paper_table(number.lstrip("0") or number, runs, probes, fmt, paper, options.grader, options.intersect)

@@ -18,10 +18,11 @@ FORMATS = ("table", "md", "csv", "json", "latex")
 _STYLES = {"table": "simple", "md": "pipe", "latex": "latex_booktabs"}
 _PERCENTS = {
     "accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high", "budget", "gap_share",
-    "paper_gap_share", "paired_se", "b_share", "c_share", "detectable",
+    "paper_gap_share", "paired_se", "b_share", "c_share", "detectable", "bound_share",
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
-_TEXTS = {"condition", "role", "time", "against", "cell"}
+_TEXTS = {"condition", "role", "time", "against", "cell", "figure"}
+_TIMES_OVER = {"speedup", "speedup_low", "speedup_high", "limit"}
 _PS = {
     "p", "mid_p", "p_holm", "p_bonferroni", "z_p", "t_p", "wilcoxon_p", "wilcoxon_p_holm", "wilcoxon_p_bonferroni",
     "sign_p", "anytime_p",
@@ -137,6 +138,8 @@ def _form(name: str) -> Callable[[float], str]:
         return lambda value: f"{value:.2f}"
     if name in _PS:
         return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
-    if name.endswith(("ratios", "means")) or name.startswith(("ratios_", "means_")):
+    if name.startswith("reached"):
+        return lambda value: f"{value:.3f}" if value < 2 else f"{value:.2f}"
+    if name in _TIMES_OVER or name.endswith(("ratios", "means")) or name.startswith(("ratios_", "means_")):
         return lambda value: f"{value:.2f}x"
     return lambda value: str(value) if isinstance(value, int) else f"{value:.1f}"

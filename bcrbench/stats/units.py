@@ -15,6 +15,8 @@ from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.runs.schema import ProbeRecord
 from bcrbench.stats import differences
+from bcrbench.stats.bench_report import bench_report
+from bcrbench.stats.bench_rows import is_bench
 from bcrbench.stats.paper_tables.printed import printed
 from bcrbench.stats.report import Options, Report, report
 from bcrbench.stats.summary import Row
@@ -24,10 +26,15 @@ OPERATORS = ("transplant", "recompute")
 
 
 def report_all(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "table", paper: bool = False) -> Report:
-    """Compare runs as `report` does, and tabulate probes.
+    """Compare runs as `report` does, and tabulate probes or benches.
 
-    Raises UserError for probes beside runs where one list of rows is printed, and for options that mean nothing here.
+    Raises UserError for probes beside runs where one list of rows is printed, for a bench beside anything else, and
+    for options that mean nothing here.
     """
+    if any(map(is_bench, logs)):
+        if paper:
+            raise UserError("--paper: has no meaning for the logs of a bench")
+        return bench_report(logs, options, fmt)
     probes = [log for log in logs if is_probe(log)]
     runs = [log for log in logs if not is_probe(log)]
     if paper and not probes:

@@ -15,7 +15,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "log-schema.md"
 HEADINGS = {
     "run": schema.RunRecord, "item": schema.ItemRecord, "call": schema.Call, "gate": schema.Gate,
     "rows": schema.Rows, "stages": schema.Stages, "feedback": schema.Feedback, "twin": schema.Twin,
-    "grade": schema.GradeRecord, "probe": schema.ProbeRecord, "end": schema.EndRecord,
+    "grade": schema.GradeRecord, "probe": schema.ProbeRecord, "bench": schema.BenchRecord,
+    "work": schema.Work, "end": schema.EndRecord,
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from bcrbench.runs.lines import read_lines
 from bcrbench.runs.log import CallOutcome, ItemOutcome, Log, RowCounts, arrange
-from bcrbench.runs.schema import EndRecord, GradeRecord, ProbeRecord, RunRecord, Stages, Twin
+from bcrbench.runs.schema import BenchRecord, EndRecord, GradeRecord, ProbeRecord, RunRecord, Stages, Twin
 
 if TYPE_CHECKING:
     from bcrbench.stats.arms import Arm
@@ -48,9 +48,8 @@ class FigureItem(ItemOutcome, kw_only=True, tag_field="record", tag="item", gc=F
     calls: list[FigureCall]  # type: ignore[assignment]  # nobody writes to it
 
 
-_DECODER: msgspec.json.Decoder[RunRecord | FigureItem | GradeRecord | ProbeRecord | EndRecord] = msgspec.json.Decoder(
-    RunRecord | FigureItem | GradeRecord | ProbeRecord | EndRecord
-)
+_Record = RunRecord | FigureItem | GradeRecord | ProbeRecord | BenchRecord | EndRecord
+_DECODER: msgspec.json.Decoder[_Record] = msgspec.json.Decoder(_Record)
 
 
 def read_for_figures(path: Path | str) -> Log[ItemOutcome]:

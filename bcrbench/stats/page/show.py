@@ -12,6 +12,7 @@ from pathlib import Path
 from bcrbench.errors import UserError
 from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.stats.arms import make_arms
+from bcrbench.stats.bench_report import refuse_benches
 from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.figures.collect import collect
 from bcrbench.stats.figures.source import read_for_figures
@@ -60,6 +61,7 @@ def _settled() -> Iterator[None]:
 def _show(
     logs: Sequence[Log[ItemOutcome]], options: Options, notes: Sequence[str], html: Path | None, plot: Path | None
 ) -> list[str]:  # fmt: skip
+    refuse_benches(logs, "for --html and --plot")
     runs = [log for log in logs if not is_probe(log)]
     cells, _ = make_cells(make_arms(runs, options.grader), options.vs, options.intersect)
     probes = [log for log in logs if is_probe(log)]

@@ -51,7 +51,7 @@ def choose(paths: Sequence[Path], wanted: Sequence[Wanted]) -> tuple[list[Path],
     record are left to the reader's complaint.
     """
     peeked = {path: peek(path) for path in paths}
-    runs = {path: run for path, run in peeked.items() if run is not None}
+    runs = {path: run for path, run in peeked.items() if run is not None and not run.effective.get("bench")}
     chosen = {path for cell in wanted for path in _of_cell(cell, runs)}
     unread = [path for path in paths if peeked[path] is None]
     fit = bool(chosen)

@@ -1,0 +1,1 @@
+"""Speed, measured beside what the arithmetic allows (paper Table 10, App. C and J)."""

@@ -1,0 +1,76 @@
+"""What `bcrbench bench` measures; loads nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bcrbench.errors import UserError
+
+LAYOUTS = ("chunk", "grow", "single")
+SELECTS = ("coin", "draft")
+GENERATE = "generate"  # what a log calls the same model under transformers' own generate
+DENSE = "dense"
+REUSE = "kvcomm:gamma=1.0"
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What to measure. Raises UserError for a value that cannot be.
+
+    `symbols` are lengths of the shared segment in tokens, `prefix` is the length of the agent's own text before it,
+    `anchors` how many the pool holds. Each of `warm_up` + `repeat` rounds serves every condition once; dense and
+    `generate` decode `new_tokens` after the first one. `short` adds a prompt of GSM8K's size.
+    """
+
+    symbols: tuple[int, ...] = (4096,)
+    anchors: int = 20
+    prefix: int = 512
+    rho: tuple[float, ...] = (0.05, 0.2)
+    layouts: tuple[str, ...] = LAYOUTS
+    selects: tuple[str, ...] = SELECTS
+    repeat: int = 7
+    warm_up: int = 1
+    new_tokens: int = 32
+    short: bool = True
+    generate: bool = True
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("anchors", 2, 1000), ("prefix", 1, 2**20), ("repeat", 1, 1000), ("warm_up", 0, 100),
+                                ("new_tokens", 1, 10_000)):  # fmt: skip
+            _between(name, getattr(self, name), low, high)
+        for name in ("symbols", "rho", "layouts", "selects"):
+            _distinct(name, getattr(self, name))
+        for length in self.symbols:
+            _between("symbols", length, 1, 2**20)
+        for share in self.rho:
+            _between("rho", share, 0.0001, 1)
+        for name, known in (("layouts", LAYOUTS), ("selects", SELECTS)):
+            for value in getattr(self, name):
+                if value not in known:
+                    raise UserError(f"{name}={value}: expected one of {', '.join(known)}")
+
+    @property
+    def condition(self) -> str:
+        """The string by which the log and its file's name know the bench."""
+        return f"bench:symbols={'_'.join(map(str, self.symbols))},anchors={self.anchors}"
+
+    @property
+    def repairs(self) -> list[str]:
+        """Condition strings of the repairs, in the order in which they are shown."""
+        return [
+            f"bcr-{layout}:gamma=1.0,rho={rho},select={select}"
+            for rho in sorted(self.rho)
+            for layout in self.layouts
+            for select in self.selects
+        ]
+
+
+def _between(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise UserError(f"{name}={value}: expected {low} to {high}")
+
+
+def _distinct(name: str, values: Sequence[object]) -> None:
+    if not values or len(set(values)) < len(values):
+        raise UserError(f"{name}={','.join(map(str, values))}: expected one or more, each once")
