@@ -89,7 +89,7 @@ NUMBERS = [
     ([*SWEEP, "--gamma", "abc"], ["gamma=abc", "a number"]),
     ([*SWEEP, "--gamma", "nan"], ["gamma=nan", "0.0 to 1.0"]),
     ([*SWEEP, "--gamma", "0.3,inf"], ["gamma=inf", "0.0 to 1.0"]),
-    ([*SWEEP, "--gamma", "0.3,,1"], ["'gamma='", "expected key=value"]),
+    ([*SWEEP, "--gamma", "0.3,,1"], ["--gamma '0.3,,1'", "an empty value", "expected G,G"]),
     (["reuse", "--gamma", "nan", "--out", "OUT"], ["gamma=nan", "0.0 to 1.0"]),
     (["reuse", "--gamma", "1.01", "--out", "OUT"], ["gamma=1.01", "0.0 to 1.0"]),
     (["reuse", "--gamma", "abc", "--out", "OUT"], ["--gamma", "'abc'", "float"]),

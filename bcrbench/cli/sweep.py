@@ -53,11 +53,14 @@ def sweep(recipe: str | None, typed: tuple[str, ...], profile: str, where: Where
     Conditions come from --conditions, else from the RECIPE (a name or a YAML file). Options that take several values
     are axes: one cell each, or one more of every condition that has such a parameter, in the place of its value.
     """
+    from bcrbench.cli.recipe_check import check_recipe
     from bcrbench.cli.running import run_plans
     from bcrbench.errors import RunFailed
     from bcrbench.sweep.grid import expand_all
     from bcrbench.sweep.profiles import chosen
 
+    if recipe is not None:
+        check_recipe(recipe)
     axes = {name: flags.pop(name) for name in AXES}
     made = expand_all(recipe, list(typed), flags, axes, chosen(profile))
     work: list[Callable[[], None]] = [partial(_measure, probe, flags["dry_run"]) for probe in made.probes]

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from bcrbench.cli.main import main
 from bcrbench.cli.stats import stats
 from bcrbench.errors import UserError
-from bcrbench.probe import units
+from bcrbench.probe import options
 from bcrbench.probe.options import UnitOptions
 from bcrbench.probe.texts import BETWEEN, long_texts
 from bcrbench.probe.units import Variant, run_units, variants
@@ -174,7 +174,7 @@ def command(*arguments: Any) -> Result:
 def test_the_command_measures_and_stats_tabulates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(units, "UnitOptions", lambda **_: SMALL)
+    monkeypatch.setattr(options, "UnitOptions", lambda **_: SMALL)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         main(["repair", "--probe", "units", "--model", "random:tiny", "--out", "runs"])

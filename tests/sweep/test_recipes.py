@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bcrbench.cli.main import main
+from bcrbench.cli.recipe_check import check_recipe
 from bcrbench.conditions import parse
 from bcrbench.errors import UserError
 from bcrbench.probe.options import options_of
@@ -258,15 +260,28 @@ def test_a_recipe_has_the_runs_of_those_that_it_uses_first_and_once(tmp_path: Pa
 )
 def test_a_wrong_recipe_is_told_in_one_line(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        expand(written(tmp_path, text), [], {})
+        check_recipe(written(tmp_path, text))
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recipe_that_ships_says_nothing_wrong(name: str) -> None:
+    check_recipe(name)
+
+
+def test_a_mistake_is_told_before_the_first_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "conditions: [dense]\nclaims:\n- {text: t, kind: below}\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["sweep", path, "--out", str(tmp_path / "out")])
+    assert "recipe r.yaml, line 3: claim 'below'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_mistake_in_a_recipe_that_is_used_is_told_in_its_own_file(tmp_path: Path) -> None:
     used = written(tmp_path, "conditions:\n- dense\n- kvcomm:gama=1\n", "used.yaml")
     with pytest.raises(UserError, match="recipe used.yaml, line 3: unknown parameter"):
-        expand(written(tmp_path, f"uses: ['{used}']\n"), [], {})
+        check_recipe(written(tmp_path, f"uses: ['{used}']\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """All that a recipe says, checked before its first run: conditions, probes, claims, and what it renders.
 
-The schema (recipe.py) knows names and types; what a condition or a claim may hold is known to the part that runs it,
-and a mistake should not wait for it.
+The schema (sweep/recipe.py) knows names and types; what a condition or a claim may hold is known to the part that runs
+it, and a mistake should not wait for it.
 """
 
 from __future__ import annotations
