@@ -71,17 +71,18 @@ def _records(log: Log[Any]) -> Iterator[Row]:
 
 def _title(log: Log[Any]) -> str:
     run = log.run
-    cores = f", {run.host.get('cores')} cores" if run.device.get("kind") == "cpu" else ""
+    threads = run.device.get("threads")
+    cores = f", {threads} of {run.host.get('cores')} cores" if run.device.get("kind") == "cpu" else ""
     return (
         f"{run.model.get('spec')}, {run.model.get('dtype')}, pool of {run.effective.get('anchors')}, "
-        f"{run.device.get('model')}{cores}, {run.device.get('threads')} threads"
+        f"{run.device.get('model')}{cores}"
     )
 
 
 def _notes(log: Log[Any]) -> Iterator[str]:
     bench, effective = Bench.of(log), log.run.effective
     if log.status != "complete":
-        yield f"{log.path}: {log.status}; only what it holds is counted"
+        yield f"{log.path.name}: {log.status}; only what it holds is counted"
     yield (
         f"this machine: {bench.flops_per_s / 1e9:.1f} GFLOP/s in a matrix product, {bench.bytes_per_s / 1e9:.1f} GB/s "
         "in a copy, read and written counted; the best of all rounds"
