@@ -94,9 +94,10 @@ class Exact(_Numeric):
     def predict(self, text: str) -> str | None:
         """The answer found in the text, as `to_text` writes it; None when the text has no number."""
         text = _undress(text)
-        for found in (_marked(_PHRASE, text), _marked(_HASHES, text), _values(text)):
-            if found:
-                return to_text(found[-1])
+        for found in (_marked(_PHRASE, text), _marked(_HASHES, text), list(_NUMBER.finditer(text))):
+            value = _last(found)
+            if value is not None:
+                return to_text(value)
         return None
 
 
@@ -120,17 +121,15 @@ def _undress(text: str) -> str:
     return text
 
 
-def _values(text: str) -> list[Fraction]:
-    """All numbers of an undressed text, in order."""
-    values = [_value(match) for match in _NUMBER.finditer(text)]
-    return [value for value in values if value is not None]
+def _last(matches: list[re.Match[str]]) -> Fraction | None:
+    """The value of the last match that has one; the others are not worked out."""
+    return next((value for match in reversed(matches) if (value := _value(match)) is not None), None)
 
 
-def _marked(marker: re.Pattern[str], text: str) -> list[Fraction]:
+def _marked(marker: re.Pattern[str], text: str) -> list[re.Match[str]]:
     """The numbers that directly follow the marker, in order."""
     matches = [_NUMBER.match(text, found.end()) for found in marker.finditer(text)]
-    values = [_value(match) for match in matches if match]
-    return [value for value in values if value is not None]
+    return [match for match in matches if match]
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from fractions import Fraction
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bcrbench.grading import extractors
 from bcrbench.grading.extractors import Exact, Strict, to_number, to_text
 
 EXACT, STRICT = Exact(), Strict()
@@ -231,3 +233,11 @@ def test_grading_needs_no_model():
     """Statistics and grading must stay importable where torch is not."""
     code = "import sys, bcrbench.grading.extractors; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_long_run_of_numbers_is_read_in_time_that_grows_with_its_length_only():
+    """Only the last number's value is worked out; a model in a loop writes a hundred thousand of them."""
+    text = "1/3 " * 100_000 + "7"
+    with mock.patch.object(extractors, "_value", wraps=extractors._value) as worked:
+        assert Exact().predict(text) == "7"
+    assert worked.call_count == 1
