@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -34,22 +33,6 @@ def file(tmp_path):
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """Stands for the package `datasets`; its `calls` lists what was asked of it."""
-    fake = SimpleNamespace(calls=[], rows=[], error=None)
-
-    def load_dataset(*args, **kwargs):
-        fake.calls.append((args, kwargs))
-        if fake.error:
-            raise fake.error
-        return fake.rows
-
-    fake.load_dataset = load_dataset
-    monkeypatch.setitem(sys.modules, "datasets", fake)
-    return fake
 
 
 def refusal(data) -> str:

@@ -64,19 +64,10 @@ def file(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Stands for the package `datasets`; its `calls` lists what was asked of it."""
-    fake = SimpleNamespace(calls=[], rows=HUB_ROWS, error=None)
-
-    def load_dataset(*args: Any, **kwargs: Any) -> Any:
-        fake.calls.append((args, kwargs))
-        if fake.error:
-            raise fake.error
-        return fake.rows
-
-    fake.load_dataset = load_dataset
-    monkeypatch.setitem(sys.modules, "datasets", fake)
-    return fake
+def hub(hub: SimpleNamespace) -> SimpleNamespace:
+    """The data set's stand-in, with rows of several subjects."""
+    hub.rows = HUB_ROWS
+    return hub
 
 
 def refusal(data: str | None) -> str:
