@@ -30,7 +30,7 @@ def build(made: Build) -> list[Panel]:
             made.say(f"{log.path}: {log.status}; only what it holds is counted")
     if panels:
         return panels
-    made.lack("a probe (bcrbench repair --probe units --segment-tokens 2048)", "one 2048-token segment, six prompts")
+    made.lack("a probe (bcrbench repair --probe units --segment 2048)", "one 2048-token segment, six prompts")
     return [Panel("8", "Selection value by unit of choice (no probe's log)", COLUMNS, [_empty(unit) for unit in UNITS])]
 
 
