@@ -95,12 +95,10 @@ def _save(log: Path, folder: Path) -> Path:
     from bcrbench.bench.machine import slug
     from bcrbench.runs.log import read_log
     from bcrbench.stats.bench_report import bench_page
-    from bcrbench.stats.figures.write import make_folder
-    from bcrbench.stats.page.show import write_whole
+    from bcrbench.whole_file import write_whole
 
     read = read_log(log)
     cores = read.run.host.get("cores") if read.run.device.get("kind") == "cpu" else None
     path = folder / f"bench-{slug(str(read.run.device.get('model')), cores)}.md"
-    make_folder(folder, "--save")
-    write_whole(path, bench_page(read).encode())
+    write_whole(path, bench_page(read).encode(), "--save")
     return path

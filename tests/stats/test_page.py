@@ -23,8 +23,9 @@ from bcrbench.stats.page.drawn import drawn, scale
 from bcrbench.stats.page.embed import policy_hash, to_json
 from bcrbench.stats.page.items import HEAD, TAIL, Strings, browser, cut
 from bcrbench.stats.page.lines import find_items, read_item
-from bcrbench.stats.page.show import check_targets, write_whole
+from bcrbench.stats.page.show import check_targets
 from bcrbench.stats.page.svg import clean
+from bcrbench.whole_file import write_whole
 
 FETCHING = {"src", "href", "xlink:href", "srcset", "action", "formaction", "data", "poster", "background", "ping"}
 
@@ -285,7 +286,7 @@ def test_places_that_a_page_may_not_take(tmp_path: Path, logs: list[Path]) -> No
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "deep" / "report.html"
-    write_whole(target, b"one")
+    write_whole(target, b"one", "--html")
     assert target.read_bytes() == b"one"
     assert target.stat().st_mode & 0o777 == 0o666 & ~_mask()
 
@@ -294,7 +295,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(UserError, match="No space left"):
-        write_whole(target, b"two")
+        write_whole(target, b"two", "--html")
     assert [path.read_bytes() for path in target.parent.iterdir()] == [b"one"]
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from bcrbench.errors import UserError
 from bcrbench.stats.figures.collect import Drawing
 from bcrbench.stats.figures.render import render
 from bcrbench.stats.tables import render_records
+from bcrbench.whole_file import make_folder, write_whole
 
 
 def file_stem(drawing: Drawing) -> str:
@@ -38,7 +38,7 @@ def write_figures(folder: Path, drawings: Iterable[Drawing]) -> tuple[list[Path]
         data = render_records(drawing.chart.rows, "csv").encode() + b"\n"
         for ending, content in (("png", png), ("pdf", pdf), ("csv", data)):
             path = folder / f"{file_stem(drawing)}.{ending}"
-            _write(path, content)
+            write_whole(path, content, "--plot")
             written.append(path)
     return written, [*notes, *not_drawn(missing)]
 
@@ -61,18 +61,3 @@ def _places(found: list[Drawing]) -> str:
     if found[0].of == 1:
         return ""
     return f" ({found[0].where})" if len(found) == 1 else f" in {len(found)} of {found[0].of} cells"
-
-
-def make_folder(folder: Path, option: str) -> None:
-    """Make a folder and those above it. Raises UserError, which names the option, where that cannot be done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{option} {str(folder)!r}: cannot be made ({error.strerror}), expected a folder") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}), expected a file of ours or none") from error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,21 +14,22 @@ from bcrbench.stats.bench_report import refuse_benches
 from bcrbench.stats.cells import Cell, make_cells
 from bcrbench.stats.figures.collect import collect
 from bcrbench.stats.figures.source import read_for_figures
-from bcrbench.stats.figures.write import make_folder, write_figures
+from bcrbench.stats.figures.write import write_figures
 from bcrbench.stats.page.build import build
 from bcrbench.stats.report import Options
 from bcrbench.stats.units import is_probe
+from bcrbench.whole_file import check_file, write_whole
 
-__all__ = ["check_targets", "read_for_figures", "show", "write_whole"]
+__all__ = ["check_targets", "read_for_figures", "show"]
 
 MANY, FEW = 6, 2  # cells that have figures in a page
 LARGE = 50_000  # calls from which on they are few
 
 
 def check_targets(logs: Sequence[Path], html: Path | None, plot: Path | None) -> None:
-    """Raise UserError, before anything is read, for a page that is a folder or a log, or a folder that is a file."""
-    if html is not None and html.is_dir():
-        raise UserError(f"--html {str(html)!r}: is a folder, expected a file")
+    """Raise UserError, before anything is read, for a page that is no file or a log, or a folder that is a file."""
+    if html is not None:
+        check_file(html, "--html")
     if html is not None and html.exists() and any(log.exists() and log.samefile(html) for log in logs):
         raise UserError(f"--html {str(html)!r}: is one of the logs, expected another file")
     if plot is not None and plot.exists() and not plot.is_dir():
@@ -71,7 +70,7 @@ def _show(
         told.append(f"{plot}: {len(written)} files" if written else f"{plot}: no figure")
     if html is not None:
         page = build(cells, list(collect(cells, probes, _places(cells))), notes)
-        write_whole(html, page)
+        write_whole(html, page, "--html")
         told.append(f"{html}: {len(page) / 1e6:.1f} MB")
     return told
 
@@ -80,28 +79,3 @@ def _places(cells: Sequence[Cell]) -> int:
     """Cells that a page has figures of: a page of a large sweep stays quick to make and to open."""
     calls = sum(len(item.calls) for cell in cells for arm in cell.arms for item in arm.items)
     return MANY if calls <= LARGE else FEW
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step, so that no reader meets half a page. Raises UserError where that cannot be done."""
-    make_folder(path.parent, "--html")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
-        except OSError:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise UserError(
-            f"--html {str(path)!r}: cannot be written ({error.strerror}), expected a file's path"
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

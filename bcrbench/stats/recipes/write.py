@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from bcrbench.errors import UserError
 from bcrbench.stats.figures.render import render
-from bcrbench.stats.figures.write import make_folder
 from bcrbench.stats.recipes.render import ENDINGS, Made
+from bcrbench.whole_file import make_folder, write_whole
 
 
 def save(folder: Path, made: Made) -> str:
@@ -20,20 +18,10 @@ def save(folder: Path, made: Made) -> str:
     """
     make_folder(folder, "--save")
     for end, fmt in ENDINGS.items():
-        _put(folder / f"{made.name}.{end}", f"{made.texts[fmt]}\n".encode())
+        write_whole(folder / f"{made.name}.{end}", f"{made.texts[fmt]}\n".encode(), "--save")
     for file, chart in made.charts.items():
         png, pdf = render(chart, "png", "pdf")
-        _put(folder / f"{file}.png", png)
-        _put(folder / f"{file}.pdf", pdf)
+        write_whole(folder / f"{file}.png", png, "--save")
+        write_whole(folder / f"{file}.pdf", pdf, "--save")
     charts = "".join(f", {file}.{{png,pdf}}" for file in made.charts)
     return f"wrote {folder / made.name}.{{{','.join(ENDINGS)}}}{charts}"
-
-
-def _put(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written ({error.strerror}), expected a file of ours or none") from error
