@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from bcrbench.engine.attention import NAME, register
+from bcrbench.engine.attention import NAME
 from bcrbench.engine.byte_tokenizer import byte_tokenizer
 from bcrbench.engine.model import Runtime, Source
 
@@ -86,7 +86,6 @@ def wrap(model: Any, kernel: str = "tiles") -> Runtime:
 @cache
 def twins(name: str, dtype: torch.dtype = torch.float32) -> Twins:
     """One pair per architecture and type for the whole session; nobody may change the weights."""
-    register()
     seed = ARCHITECTURES.index(name)
     return Twins(
         runtime=wrap(build(config_of(name), NAME, dtype, seed)),

@@ -18,7 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from bcrbench.registry import Registry
 
-NAME = "bcrbench"  # the name under which transformers finds this attention function
+NAME = "sdpa"  # the attention of transformers' own forward, which the engine does not take (layers.py)
 TILE = 128  # rows a tile: 1.15x work at 4096 rows and rho 0.2
 
 
@@ -27,7 +27,7 @@ class Rows:
     """The rows of one pass: ascending absolute positions, and the kernel that attends for them.
 
     `listed` are the positions as a list; `device` is where tensors go. When `queries` is a list, every layer's
-    queries [heads, n, dim] are appended to it: that is how a draft is recorded.
+    queries [heads, n, dim] are appended to it.
     """
 
     listed: list[int]
@@ -43,6 +43,14 @@ class Rows:
             raise ValueError(f"row {self.listed[0]}: expected positions of 0 or more")
         if any(b <= a for a, b in zip(self.listed, self.listed[1:])):
             raise ValueError("rows must be given in ascending order, each once")
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    @cached_property
+    def last(self) -> Rows:
+        """The last row alone: what the last layer is run for."""
+        return self if len(self) == 1 else Rows(self.listed[-1:], self.device, self.kernel)
 
     @property
     def start(self) -> int:
@@ -72,24 +80,6 @@ class Rows:
 
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Rows, float], Tensor]
-
-
-def attend(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, scaling: float, **kwargs: Any
-) -> tuple[Tensor, None]:
-    """What transformers calls in every layer: query [1, heads, n, dim], key and value [1, kv_heads, end, dim]."""
-    rows: Rows = kwargs["rows"]
-    if rows.queries is not None:
-        rows.queries.append(query[0])
-    out = rows.kernel(query, key, value, rows, scaling)
-    return out.transpose(1, 2).contiguous(), None
-
-
-def register() -> None:
-    """Make the attention function known to transformers; without a mask function no mask is built there."""
-    from transformers import AttentionInterface
-
-    AttentionInterface.register(NAME, attend)
 
 
 def masked(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
@@ -183,9 +173,7 @@ def flash(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -
     return out.transpose(1, 2)
 
 
-KERNELS: Registry[Kernel] = Registry(
-    "kernel", {"sdpa": masked, "tiles": tiles, "flex": flex, "flash": flash}
-)
+KERNELS: Registry[Kernel] = Registry("kernel", {"sdpa": masked, "tiles": tiles, "flex": flex, "flash": flash})
 
 
 @contextmanager

@@ -16,14 +16,16 @@ from bcrbench.engine.attention import Rows
 class SlotCache:
     """Keys and values [layers, 1, kv_heads, capacity, head_dim]; `length` rows from the start are filled."""
 
-    is_compileable = False
-
     def __init__(self, layers: int, kv_heads: int, head_dim: int, capacity: int, dtype: Any, device: Any) -> None:
         shape = (layers, 1, kv_heads, capacity, head_dim)
         self.keys = torch.zeros(shape, dtype=dtype, device=device)
         self.values = torch.zeros(shape, dtype=dtype, device=device)
         self.length = 0
-        self.rows: Rows | None = None  # the rows of the pass that is running
+
+    @property
+    def layers(self) -> int:
+        """Layers that are kept."""
+        return int(self.keys.shape[0])
 
     @property
     def capacity(self) -> int:
@@ -41,26 +43,16 @@ class SlotCache:
             new[:, :, :, : self.length] = old[:, :, :, : self.length]
             setattr(self, name, new)
 
-    def update(self, keys: Tensor, values: Tensor, layer: int, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Scatter the running pass's rows [1, kv_heads, n, head_dim] into their slots; return the filled part.
+    def put(self, layer: int, keys: Tensor, values: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Scatter a pass's rows [n, kv_heads, head_dim] into a layer's slots.
 
-        Called by the model's attention layers; extra arguments of other transformers versions are not needed.
+        Returns the filled part, keys and values [1, kv_heads, end, head_dim].
         """
-        rows = self.rows
-        assert rows is not None, "a pass sets its rows before the model runs"
-        layer_keys, layer_values = self.keys[layer], self.values[layer]
-        if rows.contiguous:
-            layer_keys[:, :, rows.start : rows.end] = keys
-            layer_values[:, :, rows.start : rows.end] = values
-        else:
-            layer_keys.index_copy_(2, rows.positions, keys)
-            layer_values.index_copy_(2, rows.positions, values)
-        return layer_keys[:, :, : rows.end], layer_values[:, :, : rows.end]
-
-    def get_seq_length(self, layer: int = 0) -> int:
-        """Filled rows, for the model's own bookkeeping."""
-        return self.length
-
-    def get_mask_sizes(self, query_length: Any, layer: int = 0) -> tuple[int, int]:
-        """Key length and offset, for the model's own bookkeeping; masks are made by position instead."""
-        return self.length, 0
+        filled = []
+        for slots, fresh in ((self.keys[layer], keys), (self.values[layer], values)):
+            if rows.contiguous:
+                slots[0, :, rows.start : rows.end] = fresh.transpose(0, 1)
+            else:
+                slots[0].index_copy_(1, rows.positions, fresh.transpose(0, 1))
+            filled.append(slots[:, :, : rows.end])
+        return filled[0], filled[1]

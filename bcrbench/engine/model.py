@@ -7,7 +7,6 @@ Weights come from safetensors or GGUF only, and no code from a repository is run
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import re
@@ -22,8 +21,9 @@ from typing import Any, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend, register
+from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend
 from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.layers import Layers
 from bcrbench.engine.shapes import SHAPES
 from bcrbench.errors import RunFailed, UserError, unknown
 
@@ -70,9 +70,7 @@ class Runtime:
         self.positions: int | None = getattr(config, "max_position_embeddings", None)
         self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
         self.kernel: Kernel = KERNELS.get(self.kernel_name)
-        parameters = inspect.signature(self.model.forward).parameters
-        # transformers renames the argument; this is the only place that knows both names.
-        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self._layers = Layers(self.model)
 
     def warm_up(self) -> None:
         """Run a few passes that no log counts, so that the first call is not timed cold; `warm_ups` counts them."""
@@ -116,26 +114,32 @@ class Runtime:
         `queries` receives every layer's queries [heads, n, head_dim]. Raises ValueError for rows that are not
         ascending, or that leave a hole after the filled rows.
         """
+        with self._pass(ids, rows, cache, kernel, queries) as plan:
+            return self._layers.logits(torch.tensor(list(ids), device=self.device), plan, cache).float()
+
+    @torch.inference_mode()
+    def fill(self, ids: Sequence[int], rows: Sequence[int], cache: SlotCache) -> None:
+        """`run` for the keys and values of a cache's layers alone, which may be fewer than the model's."""
+        with self._pass(ids, rows, cache, None, None) as plan:
+            self._layers.fill(torch.tensor(list(ids), device=self.device), plan, cache)
+
+    @contextmanager
+    def _pass(
+        self,
+        ids: Sequence[int],
+        rows: Sequence[int],
+        cache: SlotCache,
+        kernel: Kernel | None,
+        queries: list[Tensor] | None,
+    ) -> Iterator[Rows]:
         plan = Rows(list(rows), self.device, kernel or self.kernel, queries)
-        if len(ids) != len(plan.listed):
-            raise ValueError(f"{len(ids)} ids for {len(plan.listed)} rows")
+        if len(ids) != len(plan):
+            raise ValueError(f"{len(ids)} ids for {len(plan)} rows")
         _refuse_hole(plan.listed, cache.length)
         cache.reserve(plan.end)
-        cache.rows = plan
-        try:
-            with pinned_backend():
-                out = self.model(
-                    input_ids=torch.tensor([list(ids)], device=self.device),
-                    position_ids=plan.positions[None],
-                    use_cache=True,
-                    logits_to_keep=1,
-                    rows=plan,
-                    **{self._cache_name: cache},
-                )
-        finally:
-            cache.rows = None
+        with pinned_backend():
+            yield plan
         cache.length = max(cache.length, plan.end)
-        return out.logits[0, -1].float()
 
     def stop_ids(self) -> frozenset[int]:
         """Ids that end a generation: the generation config's, else the model config's."""
@@ -242,7 +246,6 @@ def load(
     config = load_config(source)
     refuse_unserved(config, spec)
     kind = pick_dtype(dtype, config.model_type, place)
-    register()
     model = _model(source, config, kind, place)
     set_threads(threads, model)
     return Runtime(model, load_tokenizer(source), place, kind, kernel, source)

@@ -6,28 +6,13 @@ given back byte for byte (paper Alg. 2, lines 1 and 3).
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import Any, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Iterator, Sequence
 
-from torch import Tensor, inference_mode
+from torch import inference_mode
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.model import Runtime
-
-
-class _Reached(Exception):
-    """The last probed layer has its keys and values; nothing after it is wanted."""
-
-
-class _FirstLayers(SlotCache):
-    """A cache of the first few layers, which ends the pass as soon as the last of them is filled."""
-
-    def update(self, keys: Tensor, values: Tensor, layer: int, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Keep the rows as any slot cache does; raises _Reached at the last layer kept."""
-        filled = super().update(keys, values, layer, *args, **kwargs)
-        if layer + 1 == self.keys.shape[0]:
-            raise _Reached
-        return filled
 
 
 def first_layers(runtime: Runtime, ids: Sequence[int], layers: int) -> SlotCache:
@@ -38,10 +23,8 @@ def first_layers(runtime: Runtime, ids: Sequence[int], layers: int) -> SlotCache
     """
     if not 1 <= layers <= runtime.layers:
         raise ValueError(f"{layers} layers to probe: expected 1 to {runtime.layers}")
-    cache = _FirstLayers(layers, runtime.kv_heads, runtime.head_dim, len(ids), runtime.dtype, runtime.device)
-    with suppress(_Reached):
-        runtime.run(ids, range(len(ids)), cache)
-    cache.length = len(ids)
+    cache = SlotCache(layers, runtime.kv_heads, runtime.head_dim, len(ids), runtime.dtype, runtime.device)
+    runtime.fill(ids, range(len(ids)), cache)
     return cache
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_models import ARCHITECTURES, build, config_of, some_ids, twins, wrap
 from torch import Tensor
 
-from bcrbench.engine.attention import NAME, register
+from bcrbench.engine.attention import NAME
 from bcrbench.engine.model import Runtime
 from bcrbench.engine.rope import rotate
 
@@ -152,7 +152,6 @@ def test_llama3_scaling_changes_the_frequencies_that_rotation_uses() -> None:
 )
 def test_other_static_rope_types_move_as_well(rope: dict[str, Any], dtype: torch.dtype) -> None:
     """Yarn multiplies cos and sin by a constant; it is in the stored keys and must not be applied again."""
-    register()
     runtime = wrap(build(config_of("llama", rope_parameters=rope), NAME, dtype))
     for start, delta in MOVES:
         check_move(runtime, start, delta)

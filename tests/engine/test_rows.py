@@ -205,21 +205,15 @@ def test_ids_and_rows_of_unequal_number_are_refused() -> None:
 
 
 @pytest.mark.parametrize("listed", [[2], [1, 3, 4], [0, 1, 2, 3]])
-def test_an_update_scatters_its_rows_and_returns_the_keys_up_to_the_last(listed: list[int]) -> None:
+def test_a_cache_scatters_rows_and_returns_what_is_filled_up_to_the_last(listed: list[int]) -> None:
     cache = SlotCache(2, 2, 4, 9, torch.float32, "cpu")
-    cache.rows = Rows(listed, "cpu", lambda *_: torch.empty(0))
-    keys, values = torch.randn(2, 1, 2, len(listed), 4)
-    seen_keys, seen_values = cache.update(keys, values, 1)
+    keys, values = torch.randn(2, len(listed), 2, 4)
+    seen_keys, seen_values = cache.put(1, keys, values, Rows(listed, "cpu", lambda *_: torch.empty(0)))
     assert seen_keys.shape == seen_values.shape == (1, 2, listed[-1] + 1, 4)
-    assert torch.equal(seen_keys[:, :, listed], keys) and torch.equal(seen_values[:, :, listed], values)
+    assert torch.equal(seen_keys[0, :, listed], keys.transpose(0, 1))
+    assert torch.equal(seen_values[0, :, listed], values.transpose(0, 1))
     rest = [row for row in range(9) if row not in listed]
     assert not cache.keys[0].any() and not cache.keys[1][:, :, rest].any() and not cache.values[1][:, :, rest].any()
-
-
-def test_an_update_outside_a_pass_is_refused() -> None:
-    cache = twins("llama").runtime.new_cache(8)
-    with pytest.raises(AssertionError, match="sets its rows"):
-        cache.update(torch.zeros(1, 2, 1, 16), torch.zeros(1, 2, 1, 16), 0)
 
 
 @given(st.sets(st.integers(0, 40), min_size=1))

@@ -12,7 +12,7 @@ from small_models import build, config_of, some_ids, wrap
 
 from bcrbench.agents.graph import build_graph
 from bcrbench.agents.prompt import QUESTION
-from bcrbench.engine.attention import NAME, register
+from bcrbench.engine.attention import NAME
 from bcrbench.engine.decode import greedy, most_likely
 from bcrbench.engine.model import Runtime
 from bcrbench.errors import RunFailed, UserError
@@ -34,7 +34,6 @@ LAYERS = 4  # the first is never predicted; with two layers, recomputed rows wou
 
 @cache
 def runtime(name: str = "llama") -> Runtime:
-    register()
     return wrap(build(config_of(name, num_hidden_layers=LAYERS), NAME, seed=3))
 
 

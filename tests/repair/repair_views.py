@@ -10,7 +10,7 @@ import torch
 from small_models import ARCHITECTURES, Twins, build, config_of, some_ids, twins, wrap
 from torch import Tensor
 
-from bcrbench.engine.attention import NAME, register
+from bcrbench.engine.attention import NAME
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.model import Runtime
 from bcrbench.repair.selectors.base import Selector
@@ -28,7 +28,6 @@ SLACK = 40  # slots after the prompt, for a draft and a generation
 @cache
 def deep(name: str, layers: int = 4) -> Twins:
     """Twins with more than two layers, for what is summed over them."""
-    register()
     seed = ARCHITECTURES.index(name)
     config = config_of(name, num_hidden_layers=layers)
     return Twins(

@@ -12,7 +12,7 @@ import torch
 from small_models import build, config_of
 
 from bcrbench.cli.main import main
-from bcrbench.engine.attention import NAME, register
+from bcrbench.engine.attention import NAME
 from bcrbench.engine.byte_tokenizer import byte_tokenizer
 
 # Two agents, few items, few tokens: enough that calls are reused, little enough for one core.
@@ -42,7 +42,6 @@ def verified(capsys: pytest.CaptureFixture[str], *args: str) -> Verified:
 
 def save_small_model(name: str, folder: Path) -> str:
     """A two-layer random model of an architecture with the byte tokenizer, as a folder that `--model` takes."""
-    register()
     model = build(config_of(name), NAME, torch.float32)
     model.save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
