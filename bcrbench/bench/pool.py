@@ -69,16 +69,7 @@ class FullPool:
 
 def _store_again(bucket: Bucket, key: str, scale: float) -> None:
     """Store a bucket's first anchor once more under another key, every number scaled."""
-    anchor, kept = bucket.anchors[0], bucket.deltas[AGENT]
-    after = kept.after_keys.data
-    assert after is not None
-    parts = (
-        (bucket.base_keys, bucket.base_values, anchor.tokens),
-        (kept.keys, kept.values, anchor.tokens),
-        (kept.after_keys, kept.after_values, after.shape[1]),
-    )
-    blocks = [
-        Block(keys.rows(anchor.slot, 0, rows) * scale, values.rows(anchor.slot, 0, rows) * scale, 0)
-        for keys, values, rows in parts
-    ]
+    anchor = bucket.anchors[0]
+    kept = anchor.deviations[AGENT]
+    blocks = [Block(part.keys * scale, part.values * scale, 0) for part in (anchor.base, kept.segment, kept.after)]
     bucket.store(key, AGENT, *blocks)

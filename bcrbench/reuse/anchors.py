@@ -1,13 +1,14 @@
 """The anchor pool: segments stored with the deviation that a prefix caused in them (paper Eq. 1).
 
-One bucket per shared segment name. A bucket keeps its anchors in ring buffers [slots, tokens, features] with
-features = layers * kv_heads * head_dim, so that a whole anchor is one contiguous slice and all layers are served by
-one operation. Buffers grow by doubling; a slot is reused after its anchor is evicted.
+One bucket per shared segment name. Each anchor's rows lie in contiguous buffers [tokens, features] of just its size,
+with features = layers * kv_heads * head_dim, so that all layers are served by one pass and nothing is kept that no
+anchor holds.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -19,69 +20,73 @@ CAPACITY = 20  # the pool holds up to capacity + 1, since eviction asks for more
 WINDOW = 5
 
 
-class Ring:
-    """A buffer [slots, tokens, features] that grows in its first two dimensions and keeps what it holds."""
+@dataclass(frozen=True)
+class Stored:
+    """Keys and values of some rows, [tokens, features] each."""
 
-    def __init__(self) -> None:
-        self.data: Tensor | None = None
+    keys: Tensor
+    values: Tensor
 
-    def put(self, slot: int, rows: Tensor) -> None:
-        """Write rows [tokens, ...] into a slot; features are flattened."""
-        flat = flatten(rows)
-        self._reserve(slot + 1, flat)
-        assert self.data is not None
-        self.data[slot, : flat.shape[0]] = flat
+    @classmethod
+    def of(cls, block: Block, host: bool) -> Stored:
+        """A block's rows where they are; with `host`, in main memory, pinned where there is a GPU to copy to."""
+        keys, values = (flatten(rows).contiguous() for rows in (block.keys, block.values))
+        return cls(_on_host(keys), _on_host(values)) if host else cls(keys, values)
 
-    def rows(self, slot: int, start: int, end: int) -> Tensor:
-        """A view [tokens, features] of one slot."""
-        assert self.data is not None
-        return self.data[slot, start:end]
+    @property
+    def bytes(self) -> int:
+        """Bytes of both."""
+        return self.keys.nbytes + self.values.nbytes
 
-    def _reserve(self, slots: int, like: Tensor) -> None:
-        old = self.data
-        if old is None:
-            self.data = like.new_zeros((max(4, slots), like.shape[0], like.shape[1]))
-            return
-        if slots <= old.shape[0] and like.shape[0] <= old.shape[1]:
-            return
-        tokens = old.shape[1] if like.shape[0] <= old.shape[1] else max(like.shape[0], old.shape[1] * 5 // 4)
-        room = old.shape[0] if slots <= old.shape[0] else max(slots, old.shape[0] * 2)
-        self.data = old.new_zeros((room, tokens, old.shape[2]))
-        self.data[: old.shape[0], : old.shape[1]] = old
+
+def _on_host(rows: Tensor) -> Tensor:
+    if rows.device.type != "cuda":
+        return rows
+    return torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True).copy_(rows)
 
 
 @dataclass
-class Deltas:
-    """Deviations of one consumer: of the shared segment, and of the fixed segment that follows it."""
+class Deviations:
+    """What one consumer's prefix did to an anchor's segment, and to the fixed segment that follows it."""
 
-    keys: Ring = field(default_factory=Ring)
-    values: Ring = field(default_factory=Ring)
-    after_keys: Ring = field(default_factory=Ring)
-    after_values: Ring = field(default_factory=Ring)
+    segment: Stored
+    after: Stored
 
 
 @dataclass
 class Anchor:
-    """Bookkeeping of one anchor: where it lies, how long it is, how often the gate activated it."""
+    """One stored segment: its base rows, each consumer's deviations, how often the gate activated it."""
 
     key: str
-    slot: int
-    tokens: int
+    base: Stored
     count: int = 0
-    consumers: set[str] = field(default_factory=set)
+    deviations: dict[str, Deviations] = field(default_factory=dict)
     sums: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the segment."""
+        return int(self.base.keys.shape[0])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of everything that is kept."""
+        return self.base.bytes + sum(kept.segment.bytes + kept.after.bytes for kept in self.deviations.values())
 
 
 class Bucket:
     """The anchors of one shared segment name, in insertion order."""
 
-    def __init__(self, capacity: int = CAPACITY, window: int = WINDOW) -> None:
+    def __init__(self, capacity: int = CAPACITY, window: int = WINDOW, host: bool = False) -> None:
         self.capacity = capacity
         self.window = window
+        self.host = host
         self.anchors: list[Anchor] = []
-        self.base_keys = Ring()
-        self.base_values = Ring()
-        self.deltas: dict[str, Deltas] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all anchors."""
+        return sum(anchor.bytes for anchor in self.anchors)
 
     def covering(self, tokens: int) -> list[int]:
         """Indexes of the anchors at least `tokens` long, in insertion order."""
@@ -97,46 +102,111 @@ class Bucket:
         A second consumer of the same item adds its deviations and overwrites the base, as released. Raises ValueError
         when the item's anchor has another length: two items must not share a key.
         """
+        self.make_way()
+        self.keep(key, consumer, base, delta, after)
+
+    def make_way(self) -> None:
+        """Evict one anchor when there are more than capacity, as released: also for a second consumer of an item."""
         if len(self.anchors) > self.capacity:
-            self._evict()
+            self.anchors.remove(least_used(self.anchors[: self.window]))
+
+    def keep(self, key: str, consumer: str, base: Block, delta: Block, after: Block) -> None:
+        """Store without evicting (`store`)."""
         anchor = self.find(key)
+        stored = Stored.of(base, self.host)
         if anchor is None:
-            anchor = Anchor(key, self._free_slot(), base.tokens)
+            anchor = Anchor(key, stored)
             self.anchors.append(anchor)
         if anchor.tokens != base.tokens:
             raise ValueError(f"anchor {key!r} holds {anchor.tokens} rows, got {base.tokens}")
-        kept = self.deltas.setdefault(consumer, Deltas())
-        parts = {
-            "base": (self.base_keys, self.base_values, base),
-            f"{consumer}/segment": (kept.keys, kept.values, delta),
-            f"{consumer}/after": (kept.after_keys, kept.after_values, after),
-        }
-        for name, (keys, values, block) in parts.items():
-            keys.put(anchor.slot, block.keys)
-            values.put(anchor.slot, block.values)
+        anchor.base = stored
+        anchor.deviations[consumer] = Deviations(Stored.of(delta, self.host), Stored.of(after, self.host))
+        for name, block in (("base", base), (f"{consumer}/segment", delta), (f"{consumer}/after", after)):
             anchor.sums[name] = _sum(block.keys) + 3.0 * _sum(block.values)
-        anchor.consumers.add(consumer)
 
-    def _evict(self) -> None:
-        window = self.anchors[: self.window]
-        self.anchors.remove(min(window, key=lambda anchor: anchor.count))
 
-    def _free_slot(self) -> int:
-        taken = {anchor.slot for anchor in self.anchors}
-        return next(slot for slot in range(len(taken) + 1) if slot not in taken)
+def least_used(anchors: list[Anchor]) -> Anchor:
+    """The anchor that the gate activated least often, the oldest of several."""
+    return min(anchors, key=lambda anchor: anchor.count)
 
 
 class Pool:
-    """All buckets of a run."""
+    """All buckets of a run, within a budget of bytes if one is given; `host` keeps rows in main memory.
 
-    def __init__(self, capacity: int = CAPACITY, window: int = WINDOW) -> None:
+    The budget evicts by each bucket's own rule, never an anchor of the item that is being stored: all its consumers
+    add to it, and one that lacks some of them would predict too little for those. Where nothing else can go, the item
+    is not stored at all.
+    """
+
+    def __init__(
+        self, capacity: int = CAPACITY, window: int = WINDOW, budget: int | None = None, host: bool = False
+    ) -> None:
         self.capacity = capacity
         self.window = window
+        self.budget = budget
+        self.host = host
         self.buckets: dict[str, Bucket] = {}
+        self.evicted_for_bytes = 0
+        self.refused_for_bytes = 0
+        self._peak = 0
+        self._refused: set[tuple[str, str]] = set()  # of the item that is being stored
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the anchors hold now."""
+        return sum(bucket.bytes for bucket in self.buckets.values())
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that they ever held."""
+        return max(self._peak, self.bytes)
 
     def bucket(self, name: str) -> Bucket:
         """The bucket of a shared segment, made on first use."""
-        return self.buckets.setdefault(name, Bucket(self.capacity, self.window))
+        return self.buckets.setdefault(name, Bucket(self.capacity, self.window, self.host))
+
+    def store(self, name: str, key: str, consumer: str, base: Block, delta: Block, after: Block) -> None:
+        """Store an anchor in a segment's bucket as far as the budget lets (Bucket.store)."""
+        bucket = self.bucket(name)
+        bucket.make_way()
+        if self.budget is None or self._room(bucket, name, key, consumer, [base, delta, after]):
+            bucket.keep(key, consumer, base, delta, after)
+            self._peak = max(self._peak, self.bytes)
+
+    def _room(self, bucket: Bucket, name: str, key: str, consumer: str, blocks: list[Block]) -> bool:
+        """Whether an anchor's new parts fit, after what may be evicted is."""
+        self._refused = {place for place in self._refused if place[1] == key}
+        if (name, key) in self._refused:
+            return False
+        anchor = bucket.find(key)
+        parts = blocks if anchor is None else blocks[1:] if consumer not in anchor.deviations else []
+        needed = sum(block.keys.nbytes + block.values.nbytes for block in parts)
+        assert self.budget is not None
+        for crowded, victim in self._victims(key):
+            if self.bytes + needed <= self.budget:
+                break
+            crowded.anchors.remove(victim)
+            self.evicted_for_bytes += 1
+        if self.bytes + needed <= self.budget:
+            return True
+        if anchor is not None:
+            bucket.anchors.remove(anchor)
+        self._refused.add((name, key))
+        self.refused_for_bytes += 1
+        return False
+
+    def _victims(self, key: str) -> Iterator[tuple[Bucket, Anchor]]:
+        """What may be evicted for an item, the largest bucket's first; each is gone before the next is asked for."""
+        while True:
+            others = {
+                name: found
+                for name, bucket in sorted(self.buckets.items())
+                if (found := [anchor for anchor in bucket.anchors if anchor.key != key])
+            }
+            if not others:
+                return
+            name = max(others, key=lambda name: self.buckets[name].bytes)
+            yield self.buckets[name], least_used(others[name][: self.window])
 
     def hash(self) -> str:
         """16 hex digits over keys, lengths, activation counts and a float64 checksum per anchor."""

@@ -2,18 +2,23 @@
 
 Two weightings, as released: per token for the shared segment (shared by layers, heads and channels), per layer, head
 and channel for the fixed segment that follows it. Keys and values are weighted by their own similarity. Layer 0
-depends on no other token, so it is never corrected.
+depends on no other token, so it is never corrected. What is predicted goes straight into the call's slots.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from bcrbench.reuse.anchors import Bucket, Ring
-from bcrbench.reuse.block import Block, flatten
+from bcrbench.engine.cache import SlotCache
+from bcrbench.reuse.anchors import Anchor, Bucket, Stored
+from bcrbench.reuse.arithmetic import Arithmetic, Correction, Gaps, Turn
+from bcrbench.reuse.block import Block
+
+Part = Literal["segment", "after"]
 
 
 @dataclass(frozen=True)
@@ -23,85 +28,87 @@ class Weights:
     `*_rows` are [anchors, tokens], `*_channels` are [anchors, features].
     """
 
-    slots: list[int]
+    anchors: list[Anchor]
     key_rows: Tensor
     value_rows: Tensor
     key_channels: Tensor
     value_channels: Tensor
 
 
-def weigh(block: Block, bucket: Bucket) -> Weights | None:
-    """Weights of the anchors that cover a placed segment; None when there is none, or the segment is empty.
+def value_gaps(values: Tensor, bucket: Bucket, arithmetic: Arithmetic) -> Gaps:
+    """Gaps of a segment's base values to the anchors that cover it, of which there must be one: gate and weights."""
+    return arithmetic.gaps(values, None, [anchor.base.values for anchor in _covering(bucket, values.shape[0])])
 
-    All covering anchors take part, without the gate's nucleus.
+
+def weigh(
+    block: Block, there: Turn | None, bucket: Bucket, arithmetic: Arithmetic, known: Gaps | None
+) -> Weights | None:
+    """Weights of the anchors that cover a segment, whose keys are turned first; None when none does, or it is empty.
+
+    All covering anchors take part, without the gate's nucleus. `known` are the gate's gaps of values, taken where the
+    pool is as the gate saw it.
     """
-    covering = bucket.covering(block.tokens)
-    if not covering or block.tokens == 0:
+    anchors = _covering(bucket, block.tokens)
+    if not anchors or block.tokens == 0:
         return None
-    anchors = [bucket.anchors[i] for i in covering]
-    places = [(anchor.slot, anchor.tokens) for anchor in anchors]
-    key_rows, key_channels = _similarity(block.keys, bucket.base_keys, places)
-    value_rows, value_channels = _similarity(block.values, bucket.base_values, places)
-    return Weights([anchor.slot for anchor in anchors], key_rows, value_rows, key_channels, value_channels)
+    if known is None or not known.of([anchor.base.values for anchor in anchors]):
+        known = value_gaps(block.values, bucket, arithmetic)
+    keys = arithmetic.gaps(block.keys, there, [anchor.base.keys for anchor in anchors])
+    return Weights(anchors, _by_row(keys), _by_row(known), _by_channel(keys), _by_channel(known))
 
 
-def _similarity(rows: Tensor, stored: Ring, places: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    flat = flatten(rows).float()
-    tokens, features = flat.shape
-    by_row = flat.new_empty((len(places), tokens))
-    by_channel = flat.new_empty((len(places), features))
-    gap = torch.empty_like(flat)  # one buffer for all anchors: fresh pages would cost more than the arithmetic
-    for i, (slot, length) in enumerate(places):
-        torch.sub(stored.rows(slot, length - tokens, length), flat, out=gap)
-        by_channel[i] = gap.square_().sum(0)
-        if length == tokens:
-            gap.sqrt_()  # first and last rows are the same: the squares give the absolute gaps back
-        else:
-            torch.sub(stored.rows(slot, 0, tokens), flat, out=gap).abs_()
-        by_row[i] = gap.sum(1)
-    return torch.softmax(by_row.div_(-features), dim=0), torch.softmax(-by_channel.sqrt_(), dim=0)
+def _covering(bucket: Bucket, tokens: int) -> list[Anchor]:
+    return [bucket.anchors[i] for i in bucket.covering(tokens)]
 
 
-def corrected(block: Block, bucket: Bucket, consumer: str, weights: Weights) -> Block:
-    """The shared segment's rows with the blended deviation added in all layers but the first."""
-    kept = bucket.deltas[consumer]
-    keys = _add_by_row(block.keys, kept.keys, weights.slots, weights.key_rows)
-    values = _add_by_row(block.values, kept.values, weights.slots, weights.value_rows)
-    return Block(keys, values, block.origin)
+def _by_row(gaps: Gaps) -> Tensor:
+    """Softmax over anchors of the negative mean absolute difference of each row."""
+    return torch.softmax(gaps.by_row / -max(1, gaps.by_channel.shape[1]), dim=0)
 
 
-def corrected_after(block: Block, bucket: Bucket, consumer: str, weights: Weights) -> Block:
-    """The following fixed segment's rows with the blended deviation added in all layers but the first."""
-    kept = bucket.deltas[consumer]
-    keys = _add_by_channel(block.keys, kept.after_keys, weights.slots, weights.key_channels)
-    values = _add_by_channel(block.values, kept.after_values, weights.slots, weights.value_channels)
-    return Block(keys, values, block.origin)
+def _by_channel(gaps: Gaps) -> Tensor:
+    """Softmax over anchors of the negative distance in each channel."""
+    return torch.softmax(-gaps.by_channel.sqrt(), dim=0)
 
 
-def _add_by_row(rows: Tensor, deltas: Ring, slots: list[int], weights: Tensor) -> Tensor:
-    flat, skip = _flat(rows)
-    assert deltas.data is not None
-    tokens = flat.shape[0]
-    used = max(slots) + 1
-    # One batched product over all slots; slots that take no part weigh nothing.
-    full = weights.new_zeros((tokens, 1, used))
-    full[:, 0, slots] = weights.T
-    stored = deltas.data[:used, :tokens, skip:].transpose(0, 1)
-    blended = torch.bmm(full, stored.float()) if stored.dtype != torch.float32 else torch.bmm(full, stored)
-    flat[:, skip:] += blended[:, 0].to(flat.dtype)
-    return flat.view(rows.shape)
+@dataclass(frozen=True)
+class Prediction:
+    """A block to be predicted: where its keys stand while they are corrected, and which deviations are blended in.
+
+    `part` is `segment` for a shared segment, `after` for the fixed one behind it.
+    """
+
+    block: Block
+    frame: int
+    consumer: str
+    part: Part
+    weights: Weights | None
+
+    def write(self, cache: SlotCache, start: int, inv_freq: Tensor, arithmetic: Arithmetic) -> None:
+        """Write the rows into the slots from `start` on, rotated to stand there."""
+        end = start + self.block.tokens
+        there, back = turn(self.block.origin, self.frame, inv_freq), turn(self.frame, start, inv_freq)
+        keys, values = cache.keys[:, 0, :, start:end], cache.values[:, 0, :, start:end]
+        arithmetic.place(self.block.keys, there, self._correction("keys"), back, keys)
+        arithmetic.place(self.block.values, None, self._correction("values"), None, values)
+        cache.length = max(cache.length, end)
+
+    def _correction(self, name: Literal["keys", "values"]) -> Correction | None:
+        """The blend of keys' or values' deviations; an anchor without this consumer's adds nothing."""
+        if self.weights is None:
+            return None
+        by: Literal["row", "channel"] = "row" if self.part == "segment" else "channel"
+        every: Tensor = getattr(self.weights, f"{name[:-1]}_{by}s")
+        holding = [i for i, anchor in enumerate(self.weights.anchors) if self.consumer in anchor.deviations]
+        kept = [self._stored(self.weights.anchors[i]) for i in holding]
+        skip = self.block.keys.shape[2] * self.block.keys.shape[3]
+        return Correction([getattr(stored, name) for stored in kept], every[holding], by, skip)
+
+    def _stored(self, anchor: Anchor) -> Stored:
+        kept: Stored = getattr(anchor.deviations[self.consumer], self.part)
+        return kept
 
 
-def _add_by_channel(rows: Tensor, deltas: Ring, slots: list[int], weights: Tensor) -> Tensor:
-    flat, skip = _flat(rows)
-    total = torch.zeros((flat.shape[0], flat.shape[1] - skip), dtype=torch.float32, device=flat.device)
-    for slot, weight in zip(slots, weights):
-        total.addcmul_(deltas.rows(slot, 0, flat.shape[0])[:, skip:].float(), weight[skip:])
-    flat[:, skip:] += total.to(flat.dtype)
-    return flat.view(rows.shape)
-
-
-def _flat(rows: Tensor) -> tuple[Tensor, int]:
-    """A copy of rows [tokens, layers, heads, dim] as [tokens, features], and the features of layer 0."""
-    skip = rows.shape[2] * rows.shape[3]
-    return flatten(rows).clone(), skip
+def turn(origin: int, to: int, inv_freq: Tensor) -> Turn | None:
+    """The rotation from one position to another; None for no way at all."""
+    return None if origin == to else Turn(to - origin, inv_freq)

@@ -6,6 +6,7 @@ L2 norms over all layers, heads and rows, in float32: half-precision norms of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log2
 from typing import Any
 
@@ -13,31 +14,21 @@ import torch
 from torch import Tensor
 
 from bcrbench.reuse.anchors import Bucket
-from bcrbench.reuse.block import flatten
+from bcrbench.reuse.arithmetic import Gaps
 from bcrbench.runs.schema import Gate
 
 NUCLEUS = 0.9
 _TINY = 1e-40
 
 
-def distances(values: Tensor, bucket: Bucket, available: list[int]) -> Tensor:
-    """L2 distance [available] of a candidate's values [tokens, ...] to the first rows of each anchor."""
-    flat = flatten(values)
-    found = torch.empty(len(available), dtype=torch.float32, device=values.device)
-    for place, index in enumerate(available):
-        anchor = bucket.base_values.rows(bucket.anchors[index].slot, 0, flat.shape[0])
-        found[place] = torch.dist(anchor.float(), flat.float())
-    return found
+def decide(segment: str, tokens: int, bucket: Bucket, gamma: float, gaps: Callable[[], Gaps]) -> Gate:
+    """Gate one segment of so many rows; bumps activation counts when sharable.
 
-
-def decide(segment: str, values: Tensor, bucket: Bucket, gamma: float) -> Gate:
-    """Gate one segment's base values [tokens, layers, kv_heads, head_dim]; bumps activation counts when sharable.
-
-    New (to be prefilled) when the pool holds fewer than two anchors, when fewer than two are at least as long, or
-    when the entropy exceeds gamma * log2(available). At gamma 1 or more the entropy test is off: it could only fire
-    by rounding, and the paper calls this setting "never refuse" (section 4.1).
+    `gaps` gives those of its base values to the anchors that cover it, and is asked only where they decide. New (to
+    be prefilled) when the pool holds fewer than two anchors, when fewer than two are at least as long, or when the
+    entropy exceeds gamma * log2(available). At gamma 1 or more the entropy test is off: it could only fire by
+    rounding, and the paper calls this setting "never refuse" (section 4.1).
     """
-    tokens = int(values.shape[0])
     available = bucket.covering(tokens)
     facts: dict[str, Any] = {
         "segment": segment,
@@ -49,7 +40,7 @@ def decide(segment: str, values: Tensor, bucket: Bucket, gamma: float) -> Gate:
         return Gate(decision="new", why="pool", **facts)
     if len(available) <= 1:
         return Gate(decision="new", why="length", **facts)
-    found = distances(values, bucket, available)
+    found = gaps().total.sqrt()
     similarity = torch.softmax(-found, dim=0)
     entropy = float(-(similarity * torch.log2(similarity + _TINY)).sum())
     limit = gamma * log2(len(available))

@@ -9,8 +9,9 @@ from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.clock import Clock
 from bcrbench.engine.model import Runtime
 from bcrbench.reuse.anchors import Pool
-from bcrbench.reuse.assemble import Weights, corrected, corrected_after, weigh
-from bcrbench.reuse.block import Block, read, write
+from bcrbench.reuse.arithmetic import Gaps, pick
+from bcrbench.reuse.assemble import Prediction, Weights, turn, value_gaps, weigh
+from bcrbench.reuse.block import Block, read
 from bcrbench.reuse.gate import decide
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.reuse.segments import Prompt, Segment
@@ -28,7 +29,8 @@ class SharedSegments:
         self.policy = policy
         self.headers = headers
         self.clock = clock
-        self.pool = Pool(policy.capacity, policy.window)
+        self.arithmetic = pick(runtime.device, runtime.dtype)
+        self.pool = Pool(policy.capacity, policy.window, policy.pool_bytes, host=policy.pool == "host")
         self.fixed: dict[str, list[Block]] = {}
         self.begin("")
 
@@ -37,6 +39,7 @@ class SharedSegments:
         self.key = key
         self.bases: dict[str, Block] = {}
         self.new: dict[str, bool] = {}
+        self._gaps: dict[str, Gaps] = {}
         self._weights: dict[str, Weights | None] = {}
 
     def prepare(self, agent: str, hollow: Prompt, cache: SlotCache) -> None:
@@ -68,7 +71,8 @@ class SharedSegments:
     def gate(self, name: str) -> Gate:
         """Decide whether a segment may be predicted, once per request."""
         with self.clock.stage("gate"):
-            gate = decide(name, self.bases[name].values, self.pool.bucket(name), self.policy.gamma)
+            tokens, bucket = self.bases[name].tokens, self.pool.bucket(name)
+            gate = decide(name, tokens, bucket, self.policy.gamma, lambda: self._value_gaps(name))
         self.new[name] = gate.decision == "new"
         return gate
 
@@ -89,9 +93,13 @@ class SharedSegments:
         served = len(prompt.ids) - 1
         cache.length = min(prompt.segments[0].end, served)
         for number, segment, after in pairs(prompt):
-            block, following = self._predict(agent, number, segment, after)
-            write(cache, segment.start, block)
-            write(cache, after.start, following.head(min(after.end, served) - after.start))
+            weights = self._weigh(segment)
+            block = self.bases[segment.name]
+            following = self.fixed[agent][number].head(min(after.end, served) - after.start)
+            shared = Prediction(block, self._frame(segment.start), agent, "segment", weights)
+            fixed = Prediction(following, self._frame(after.start), agent, "after", weights)
+            shared.write(cache, segment.start, self.runtime.inv_freq, self.arithmetic)
+            fixed.write(cache, after.start, self.runtime.inv_freq, self.arithmetic)
 
     def learn(self, agent: str, prompt: Prompt, cache: SlotCache) -> None:
         """Store the deviations that a dense call shows for its new segments (paper Eq. 1)."""
@@ -100,7 +108,7 @@ class SharedSegments:
                 continue
             base, delta = self._deviation(self.bases[segment.name], cache, segment)
             _, delta_after = self._deviation(self.fixed[agent][number], cache, after)
-            self.pool.bucket(segment.name).store(self.key, agent, base, delta, delta_after)
+            self.pool.store(segment.name, self.key, agent, base, delta, delta_after)
 
     def respond(self, name: str, content: list[int], start: int, cache: SlotCache) -> Gate:
         """Base rows of a response and its gate: one teacher-forced pass in its producer's cache.
@@ -132,19 +140,19 @@ class SharedSegments:
             self.runtime.run(ids, range(len(ids)), cache)
         return read(cache, len(header), len(ids))
 
-    def _predict(self, agent: str, number: int, segment: Segment, after: Segment) -> tuple[Block, Block]:
-        freq = self.runtime.inv_freq
-        bucket = self.pool.bucket(segment.name)
-        block = self.bases[segment.name].moved(self._frame(segment.start), freq)
-        following = self.fixed[agent][number].moved(self._frame(after.start), freq)
-        # The first consumer's weights serve the request's later ones too, as released.
-        if segment.name not in self._weights:
-            self._weights[segment.name] = weigh(block, bucket)
-        weights = self._weights[segment.name]
-        if weights is not None:
-            block = corrected(block, bucket, agent, weights)
-            following = corrected_after(following, bucket, agent, weights)
-        return block.moved(segment.start, freq), following.moved(after.start, freq)
+    def _value_gaps(self, name: str) -> Gaps:
+        """What the gate compares, kept for the weights of the same request."""
+        self._gaps[name] = value_gaps(self.bases[name].values, self.pool.bucket(name), self.arithmetic)
+        return self._gaps[name]
+
+    def _weigh(self, segment: Segment) -> Weights | None:
+        """A segment's weights: the first consumer's serve the request's later ones too, as released."""
+        name = segment.name
+        if name not in self._weights:
+            block, bucket = self.bases[name], self.pool.bucket(name)
+            there = turn(block.origin, self._frame(segment.start), self.runtime.inv_freq)
+            self._weights[name] = weigh(block, there, bucket, self.arithmetic, self._gaps.get(name))
+        return self._weights[name]
 
     def _deviation(self, base: Block, cache: SlotCache, segment: Segment) -> tuple[Block, Block]:
         """The base rows in the frame, and how far the exact rows are from them."""

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from predictions import ARITHMETIC, KINDS, gated, predicted
 from torch import Tensor
 
-from bcrbench.reuse.anchors import Bucket
-from bcrbench.reuse.assemble import Weights, corrected, corrected_after, weigh
+from bcrbench.reuse.anchors import Bucket, Stored
+from bcrbench.reuse.arithmetic import Arithmetic
+from bcrbench.reuse.assemble import Weights, weigh
 from bcrbench.reuse.block import Block
-from bcrbench.reuse.gate import activated, decide
+from bcrbench.reuse.gate import activated
 
 FIXTURE = json.loads((Path(__file__).parents[1] / "data" / "fixture_engine_small.json").read_text())
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
@@ -76,29 +78,30 @@ def test_rotation_after_leading_tokens_are_dropped(frequencies: Tensor) -> None:
 def test_anchors_hold_base_and_deviations(bucket: Bucket) -> None:
     assert [anchor.key for anchor in bucket.anchors] == list(FIXTURE["pool_keys"])
     assert [anchor.tokens for anchor in bucket.anchors] == [length for length, _ in FIXTURE["anchor_len"].values()]
-    kept = bucket.deltas[NODE]
     for anchor, call in zip(bucket.anchors, FIXTURE["dense_calls"], strict=True):
+        kept = anchor.deviations[NODE]
         parts = [
-            (bucket.base_keys, rows_of(call["base_ph"]["k"])),
-            (bucket.base_values, rows_of(call["base_ph"]["v"])),
-            (kept.keys, rows_of(call["real_ph"]["k"]) - rows_of(call["base_ph"]["k"])),
-            (kept.values, rows_of(call["real_ph"]["v"]) - rows_of(call["base_ph"]["v"])),
-            (kept.after_keys, rows_of(call["real_pf_all"][1]["k"]) - rows_of(call["base_pf_all"][1]["k"])),
-            (kept.after_values, rows_of(call["real_pf_all"][1]["v"]) - rows_of(call["base_pf_all"][1]["v"])),
+            (anchor.base.keys, rows_of(call["base_ph"]["k"])),
+            (anchor.base.values, rows_of(call["base_ph"]["v"])),
+            (kept.segment.keys, rows_of(call["real_ph"]["k"]) - rows_of(call["base_ph"]["k"])),
+            (kept.segment.values, rows_of(call["real_ph"]["v"]) - rows_of(call["base_ph"]["v"])),
+            (kept.after.keys, rows_of(call["real_pf_all"][1]["k"]) - rows_of(call["base_pf_all"][1]["k"])),
+            (kept.after.values, rows_of(call["real_pf_all"][1]["v"]) - rows_of(call["base_pf_all"][1]["v"])),
         ]
-        for ring, rows in parts:
-            assert torch.equal(ring.rows(anchor.slot, 0, len(rows)), rows.flatten(1))
+        for stored, rows in parts:
+            assert torch.equal(stored, rows.flatten(1))
 
 
+@ARITHMETIC
 @pytest.mark.parametrize("name", ["offset", "offset_len7"])
-def test_offsets(bucket: Bucket, name: str) -> None:
+def test_offsets(bucket: Bucket, name: str, arithmetic: Arithmetic) -> None:
     case = FIXTURE[name]
     segment, after = block_of(case["ph_in"]), block_of(FIXTURE["offset"]["pf_in"])
-    weights = weigh(segment, bucket)
+    weights = weigh(segment, None, bucket, arithmetic, None)
     assert weights is not None
     assert bucket.covering(segment.tokens) == case["anchor_index"]
-    assert_blocks(corrected(segment, bucket, NODE, weights), case["ph_out"])
-    assert_blocks(corrected_after(after, bucket, NODE, weights), case["pf_out"])
+    assert_blocks(predicted(segment, NODE, "segment", weights, arithmetic), case["ph_out"])
+    assert_blocks(predicted(after, NODE, "after", weights, arithmetic), case["pf_out"])
 
 
 def test_the_released_offsets_are_far_from_no_offset() -> None:
@@ -110,9 +113,10 @@ def test_the_released_offsets_are_far_from_no_offset() -> None:
         assert (out.values - base.values)[:, 1:].abs().mean() > 0.1
 
 
-def test_blending_weights(bucket: Bucket) -> None:
+@ARITHMETIC
+def test_blending_weights(bucket: Bucket, arithmetic: Arithmetic) -> None:
     case = FIXTURE["offset"]
-    weights = weigh(block_of(case["ph_in"]), bucket)
+    weights = weigh(block_of(case["ph_in"]), None, bucket, arithmetic, None)
     assert isinstance(weights, Weights)
     count = len(case["anchor_index"])
     for ours, theirs in (
@@ -136,10 +140,11 @@ def gate_bucket(case: dict[str, Any], count: int | None = None) -> Bucket:
     return bucket
 
 
+@ARITHMETIC
 @pytest.mark.parametrize("case", FIXTURE["gate"], ids=range(len(FIXTURE["gate"])))
-def test_gate(case: dict[str, Any]) -> None:
+def test_gate(case: dict[str, Any], arithmetic: Arithmetic) -> None:
     bucket = gate_bucket(case)
-    gate = decide("question", rows_of(case["cand_v"]), bucket, case["threshold"])
+    gate = gated("question", rows_of(case["cand_v"]), bucket, case["threshold"], arithmetic)
     assert gate.distances == pytest.approx(case["dist"], abs=1e-5)
     assert gate.entropy == pytest.approx(case["entropy_bits"], abs=1e-5)
     assert gate.limit == pytest.approx(case["limit"], abs=1e-5)
@@ -162,8 +167,8 @@ def test_gate_edges(edge: str, anchors: int, why: str) -> None:
     bucket = gate_bucket(case, anchors)
     if edge == "only_one_long_enough":
         for anchor in bucket.anchors[1:]:
-            anchor.tokens = 4
-    gate = decide("question", rows_of(case["cand_v"]), bucket, case["threshold"])
+            anchor.base = Stored(anchor.base.keys[:4], anchor.base.values[:4])
+    gate = gated("question", rows_of(case["cand_v"]), bucket, case["threshold"], KINDS[0])
     assert FIXTURE["gate_edges"][edge] is True
     assert (gate.decision, gate.why) == ("new", why)
     assert (gate.entropy, gate.limit, gate.distances) == (None, None, None)

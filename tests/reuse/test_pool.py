@@ -9,19 +9,23 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from predictions import ARITHMETIC, KINDS, gated, predicted
 from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
-from bcrbench.reuse.anchors import Bucket, Pool, Ring
-from bcrbench.reuse.assemble import corrected, corrected_after, weigh
+from bcrbench.reuse.anchors import Bucket, Pool, Stored
+from bcrbench.reuse.arithmetic import Arithmetic
+from bcrbench.reuse.assemble import turn, weigh
 from bcrbench.reuse.block import Block, flatten, read, write
-from bcrbench.reuse.gate import activated, decide
+from bcrbench.reuse.gate import activated
 
 LAYERS, HEADS, DIM = 3, 2, 4
 CONSUMERS = ("1", "2")
 AFTER = {"1": 2, "2": 5}  # rows of the fixed segment behind the shared one, by consumer
 FREQUENCIES = torch.tensor([1.0, 0.01])
 
+# The fused one serves float32 alone.
+WAYS = [(KINDS[0], dtype) for dtype in (torch.float32, torch.float16, torch.bfloat16)] + [(KINDS[1], torch.float32)]
 some = settings(max_examples=60, deadline=None)
 
 
@@ -40,6 +44,9 @@ class Plain:
     count: int = 0
     deltas: dict[str, Block] = field(default_factory=dict)
     after: dict[str, Block] = field(default_factory=dict)
+
+    def blocks(self) -> list[Block]:
+        return [self.base, *self.deltas.values(), *self.after.values()]
 
 
 class PlainBucket:
@@ -120,42 +127,41 @@ def check_agreement(bucket: Bucket, plain: PlainBucket) -> None:
     assert [anchor.key for anchor in bucket.anchors] == [anchor.key for anchor in plain.anchors]
     assert [anchor.count for anchor in bucket.anchors] == [anchor.count for anchor in plain.anchors]
     assert len(bucket.anchors) <= bucket.capacity + 1
-    slots = [anchor.slot for anchor in bucket.anchors]
-    assert len(set(slots)) == len(slots)
-    assert all(slot <= bucket.capacity for slot in slots)
+    sizes = [block.keys.nbytes + block.values.nbytes for anchor in plain.anchors for block in anchor.blocks()]
+    assert bucket.bytes == sum(sizes)
 
 
 @some
 @given(history=histories, size=sizes)
-def test_any_history_keeps_order_size_slots_and_contents(history: list[Any], size: tuple[int, int]) -> None:
+def test_any_history_keeps_order_size_bytes_and_contents(history: list[Any], size: tuple[int, int]) -> None:
     bucket, plain = play(history, *size)
     for anchor, expected in zip(bucket.anchors, plain.anchors, strict=True):
         assert anchor.tokens == expected.base.tokens
-        assert anchor.consumers == set(expected.deltas)
-        assert_kept(bucket.base_keys, bucket.base_values, anchor.slot, expected.base)
-        for consumer, delta in expected.deltas.items():
-            kept = bucket.deltas[consumer]
-            assert_kept(kept.keys, kept.values, anchor.slot, delta)
-            assert_kept(kept.after_keys, kept.after_values, anchor.slot, expected.after[consumer])
+        assert set(anchor.deviations) == set(expected.deltas)
+        assert_kept(anchor.base, expected.base)
+        for consumer, kept in anchor.deviations.items():
+            assert_kept(kept.segment, expected.deltas[consumer])
+            assert_kept(kept.after, expected.after[consumer])
 
 
-def assert_kept(keys: Ring, values: Ring, slot: int, block: Block) -> None:
-    assert torch.equal(keys.rows(slot, 0, block.tokens), flatten(block.keys))
-    assert torch.equal(values.rows(slot, 0, block.tokens), flatten(block.values))
+def assert_kept(stored: Stored, block: Block) -> None:
+    assert torch.equal(stored.keys, flatten(block.keys)) and stored.keys.is_contiguous()
+    assert torch.equal(stored.values, flatten(block.values)) and stored.values.is_contiguous()
 
 
 @some
 @given(
     history=histories.filter(bool), size=sizes, tokens=st.integers(0, 12), seed=st.integers(0, 99),
-    dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
+    way=st.sampled_from(WAYS),
 )  # fmt: skip
 def test_assembly_equals_the_specification_after_any_history(
-    history: list[Any], size: tuple[int, int], tokens: int, seed: int, dtype: torch.dtype
+    history: list[Any], size: tuple[int, int], tokens: int, seed: int, way: tuple[Arithmetic, torch.dtype]
 ) -> None:
+    arithmetic, dtype = way
     history = [(length, ("1", "2"), bumps) for length, _, bumps in history]
     bucket, plain = play(history, *size, dtype=dtype)
     segment = random_block(tokens, 10_000 + seed, dtype)
-    weights = weigh(segment, bucket)
+    weights = weigh(segment, None, bucket, arithmetic, None)
     for consumer in CONSUMERS:
         after = random_block(AFTER[consumer], 20_000 + seed, dtype)
         kept = [tensor.clone() for block in (segment, after) for tensor in (block.keys, block.values)]
@@ -163,8 +169,8 @@ def test_assembly_equals_the_specification_after_any_history(
         if weights is None:
             assert not [anchor for anchor in plain.anchors if anchor.base.tokens >= tokens] or tokens == 0
             continue
-        check_blend(corrected(segment, bucket, consumer, weights), segment, expected)
-        check_blend(corrected_after(after, bucket, consumer, weights), after, expected_after)
+        check_blend(predicted(segment, consumer, "segment", weights, arithmetic), segment, expected)
+        check_blend(predicted(after, consumer, "after", weights, arithmetic), after, expected_after)
         now = [tensor for block in (segment, after) for tensor in (block.keys, block.values)]
         assert all(torch.equal(a, b) for a, b in zip(kept, now, strict=True)), "inputs were written to"
 
@@ -179,26 +185,31 @@ def check_blend(ours: Block, base: Block, expected: Block) -> None:
         assert (found.double() - wanted).abs().max() <= bound
 
 
-def test_no_covering_anchor_and_no_rows_mean_no_weights() -> None:
+@ARITHMETIC
+def test_no_covering_anchor_and_no_rows_mean_no_weights(arithmetic: Arithmetic) -> None:
+    def weighed(tokens: int) -> object:
+        return weigh(random_block(tokens, 1), None, bucket, arithmetic, None)
+
     bucket = Bucket()
-    assert weigh(random_block(3, 1), bucket) is None
+    assert weighed(3) is None
     bucket.store("a", "1", random_block(3, 2), random_block(3, 3), random_block(2, 4))
-    assert weigh(random_block(4, 1), bucket) is None
-    assert weigh(random_block(0, 1), bucket) is None
-    assert weigh(random_block(3, 1), bucket) is not None
+    assert weighed(4) is None
+    assert weighed(0) is None
+    assert weighed(3) is not None
 
 
-def test_empty_segments_survive_store_gate_and_growth() -> None:
+@ARITHMETIC
+def test_empty_segments_survive_store_gate_and_growth(arithmetic: Arithmetic) -> None:
     bucket = Bucket()
     for number in range(3):
         bucket.store(f"e{number}", "1", random_block(0, 1), random_block(0, 2), random_block(2, 3))
     # Distances to nothing are 0, so the entropy is largest and only the most generous gate lets it through.
-    gate = decide("agent_1", random_block(0, 1).values, bucket, 0.99)
+    gate = gated("agent_1", random_block(0, 1).values, bucket, 0.99, arithmetic)
     assert (gate.rows, gate.available, gate.distances, gate.why) == (0, 3, [0.0, 0.0, 0.0], "entropy")
-    assert decide("agent_1", random_block(0, 1).values, bucket, 1.0).decision == "sharable"
+    assert gated("agent_1", random_block(0, 1).values, bucket, 1.0, arithmetic).decision == "sharable"
     rows = random_block(4, 5)
     bucket.store("long", "1", rows, random_block(4, 6), random_block(2, 7))
-    assert_kept(bucket.base_keys, bucket.base_values, bucket.anchors[3].slot, rows)
+    assert_kept(bucket.anchors[3].base, rows)
     assert len(bucket.covering(1)) == 1 and len(bucket.covering(0)) == 4
 
 
@@ -267,9 +278,12 @@ def test_a_second_consumer_and_an_eviction_change_the_hash() -> None:
 # Frames: where a deviation's keys stand.
 
 
+@ARITHMETIC
 @some
 @given(stored_at=st.integers(0, 500), served_at=st.integers(0, 500), seed=st.integers(0, 20))
-def test_a_canonical_anchor_serves_its_deviation_at_any_position(stored_at: int, served_at: int, seed: int) -> None:
+def test_a_canonical_anchor_serves_its_deviation_at_any_position(
+    arithmetic: Arithmetic, stored_at: int, served_at: int, seed: int
+) -> None:
     """One anchor weighs 1, so base plus deviation is the anchor's exact rows, moved."""
     real = random_block(4, seed, origin=stored_at)
     base = random_block(4, seed + 1, origin=7)
@@ -278,10 +292,9 @@ def test_a_canonical_anchor_serves_its_deviation_at_any_position(stored_at: int,
     at_0, real_at_0 = base.moved(0, FREQUENCIES), real.moved(0, FREQUENCIES)
     delta = Block(real_at_0.keys - at_0.keys, real_at_0.values - at_0.values, 0)
     bucket.store("a", "1", at_0, delta, delta)
-    segment = base.moved(0, FREQUENCIES)
-    weights = weigh(segment, bucket)
+    weights = weigh(base, turn(base.origin, 0, FREQUENCIES), bucket, arithmetic, None)
     assert weights is not None
-    served = corrected(segment, bucket, "1", weights).moved(served_at, FREQUENCIES)
+    served = predicted(base, "1", "segment", weights, arithmetic, served_at, FREQUENCIES, frame=0)
     expected = real.moved(served_at, FREQUENCIES)
     assert served.origin == expected.origin == served_at
     torch.testing.assert_close(served.keys, expected.keys, rtol=0, atol=1e-3)
@@ -291,16 +304,19 @@ def test_a_canonical_anchor_serves_its_deviation_at_any_position(stored_at: int,
 # The gate's own rules, beyond the released cases.
 
 
+@ARITHMETIC
 @some
 @given(
     lengths=st.lists(st.integers(0, 8), max_size=8), tokens=st.integers(0, 8), gamma=st.sampled_from([0.0, 0.5, 1.0])
 )
-def test_the_gate_calls_new_what_the_rules_call_new(lengths: list[int], tokens: int, gamma: float) -> None:
+def test_the_gate_calls_new_what_the_rules_call_new(
+    arithmetic: Arithmetic, lengths: list[int], tokens: int, gamma: float
+) -> None:
     bucket = Bucket()
     for number, length in enumerate(lengths):
         bucket.store(f"a{number}", "1", *[random_block(length, number)] * 2, random_block(2, 1))
     candidate = random_block(tokens, 99)
-    gate = decide("question", candidate.values, bucket, gamma)
+    gate = gated("question", candidate.values, bucket, gamma, arithmetic)
     covering = [number for number, length in enumerate(lengths) if length >= tokens]
     assert (gate.anchors, gate.available, gate.rows) == (len(lengths), len(covering), tokens)
     if len(lengths) <= 1:

@@ -407,4 +407,4 @@ def check_pool(team: Team, decided: dict[str, str]) -> None:
         newest = bucket.anchors[-1].key if bucket.anchors else None
         assert (newest == team.server.shared.key) == (decided[name] == "new")
         hearing = {agent for agent, names in NAMES.items() if name in names}
-        assert all(anchor.consumers == hearing for anchor in bucket.anchors)
+        assert all(set(anchor.deviations) == hearing for anchor in bucket.anchors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 import torch
 from small_models import ARCHITECTURES, some_ids, twins
@@ -13,7 +15,6 @@ from bcrbench.bench.pool import FullPool
 from bcrbench.bench.workload import Workload
 from bcrbench.engine.attention import Rows
 from bcrbench.engine.model import Runtime
-from bcrbench.reuse.anchors import Ring
 
 CASES = {"prompt": list(range(40)), "scattered": [3, 4, 5, 17, 30, 39], "one": [39]}
 
@@ -67,10 +68,9 @@ def test_single_rows_are_passes_one_after_another() -> None:
     assert (found.flops, found.bytes) == (sum(s.flops for s in steps), sum(s.bytes for s in steps))
 
 
-def held(ring: Ring, anchors: int, without_first: int = 0) -> float:
-    """Bytes that a ring holds for its anchors, less those of the first layer where asked."""
-    assert ring.data is not None
-    return float(ring.data[:anchors, :, without_first:].numel() * ring.data.element_size())
+def held(tensors: Iterable[Tensor], without_first: int = 0) -> float:
+    """Bytes of tensors [tokens, features], less those of the first layer where asked."""
+    return float(sum(tensor[:, without_first:].numel() * tensor.element_size() for tensor in tensors))
 
 
 def test_a_reused_call_reads_what_the_pool_holds_and_writes_its_rows() -> None:
@@ -79,11 +79,13 @@ def test_a_reused_call_reads_what_the_pool_holds_and_writes_its_rows() -> None:
     full = FullPool(runtime, Workload("x", (8, after), (shared,)), anchors)
     shape = Shape.of(runtime.model.config, 4)
     bucket = full.shared.pool.bucket("question")
-    kept, first_layer = bucket.deltas["1"], shape.kv_heads * shape.head_dim
-    values = held(bucket.base_values, anchors)
+    assert len(bucket.anchors) == anchors
+    first_layer = shape.kv_heads * shape.head_dim
+    values = held(anchor.base.values for anchor in bucket.anchors)
     assert gate(shape, shared, anchors).bytes == values + shared * shape.row / 2
-    deviations = [kept.keys, kept.values, kept.after_keys, kept.after_values]
-    read = held(bucket.base_keys, anchors) + sum(held(ring, anchors, first_layer) for ring in deviations)
+    kept = [part for anchor in bucket.anchors for part in vars(anchor.deviations["1"]).values()]
+    deviations = [tensor for stored in kept for tensor in (stored.keys, stored.values)]
+    read = held(anchor.base.keys for anchor in bucket.anchors) + held(deviations, first_layer)
     rows = (shared + after) * shape.row
     assert assembly(shape, shared, after, anchors).bytes == read + 2 * rows
 

@@ -14,8 +14,9 @@ from bcrbench.runs.schema import Served
 class KVComm(Policy):
     """The released baseline: one segment that the gate calls new makes the whole call a prefill.
 
-    `frame` and `base` name deviations, `warm` other items that fill the pool before the first one (docs/kvcomm.md);
-    the defaults are the released behaviour.
+    `frame` and `base` name deviations, `warm` other items that fill the pool before the first one, `pool_gb` the most
+    that its anchors may hold in 1e9 bytes (0: no limit), `pool` where they lie (docs/kvcomm.md); the defaults are the
+    released behaviour.
     """
 
     summary: ClassVar[str] = "KVComm as released: gate, anchors, whole-call fallback"
@@ -27,6 +28,13 @@ class KVComm(Policy):
     capacity: int = setting(CAPACITY, 2, 10_000)
     window: int = setting(WINDOW, 1, 10_000)
     warm: int = setting(0, 0, 10_000)
+    pool_gb: float = setting(0.0, 0.0, 1e6)
+    pool: Literal["device", "host"] = setting("device")
+
+    @property
+    def pool_bytes(self) -> int | None:
+        """The pool's budget in bytes, if there is one."""
+        return int(self.pool_gb * 1e9) or None
 
     def decide(self, view: CallView) -> tuple[Served, str]:
         """Dense when any segment is new to this consumer, else reuse."""

@@ -1,0 +1,107 @@
+"""The inner loops, compiled for the CPU they run on; the only place that knows numba.
+
+Types are given, so everything is compiled, or read from numba's cache, on import and never inside a timed call. Arrays
+are float32 with rows one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+Loop = TypeVar("Loop", bound=Callable[..., None])
+_SUMS: Any = {"reassoc", "contract", "nsz"}  # sums may be taken in lanes; numbers need not be finite
+_ROW, _ROWS = numba.float32[::1], numba.float32[:, ::1]
+
+
+def _compiled(*types: Any, **options: Any) -> Callable[[Loop], Loop]:
+    made: Callable[[Loop], Loop] = numba.njit(
+        numba.void(*types), nogil=True, cache=True, error_model="numpy", **options
+    )
+    return made
+
+
+@_compiled(_ROWS, _ROWS, _ROW, _ROW, fastmath=_SUMS)
+def gaps_in_rows(stored: Any, rows: Any, by_row: Any, squares: Any) -> None:
+    """Set each row's sum of absolute differences, and of squared ones."""
+    for r in range(rows.shape[0]):
+        total, square = np.float32(0), np.float32(0)
+        for f in range(rows.shape[1]):
+            gap = stored[r, f] - rows[r, f]
+            total += abs(gap)
+            square += gap * gap
+        by_row[r], squares[r] = total, square
+
+
+@_compiled(_ROWS, _ROWS, _ROW, fastmath=_SUMS)
+def gaps_in_channels(stored: Any, rows: Any, by_channel: Any) -> None:
+    """Add each channel's squared differences."""
+    for r in range(rows.shape[0]):
+        for f in range(rows.shape[1]):
+            gap = stored[r, f] - rows[r, f]
+            by_channel[f] += gap * gap
+
+
+@_compiled(_ROWS, _ROWS, _ROW, _ROW, fastmath=_SUMS)
+def gaps_in_both(stored: Any, rows: Any, by_row: Any, by_channel: Any) -> None:
+    """Set each row's sum of absolute differences and add each channel's squared ones, in one reading.
+
+    Two rows a turn: a channel's sum is loaded and stored once for both. An odd last row meets itself at no weight.
+    """
+    last = rows.shape[0] - 1
+    for r in range(0, rows.shape[0], 2):
+        s = min(r + 1, last)
+        once = np.float32(s - r)
+        one_total, two_total = np.float32(0), np.float32(0)
+        for f in range(rows.shape[1]):
+            one = stored[r, f] - rows[r, f]
+            two = stored[s, f] - rows[s, f]
+            one_total += abs(one)
+            two_total += abs(two)
+            by_channel[f] += one * one + once * two * two
+        by_row[s] = two_total
+        by_row[r] = one_total
+
+
+@_compiled(_ROWS, _ROWS, _ROWS, _ROWS, _ROWS, _ROWS, numba.int64, fastmath=_SUMS)
+def add_four_by_row(a: Any, b: Any, c: Any, d: Any, weights: Any, rows: Any, skip: int) -> None:
+    """Add four anchors' deviations, each row's with its four weights [rows, 4]."""
+    for r in range(rows.shape[0]):
+        row = rows[r, skip:]
+        one, two, three, four = a[r, skip:], b[r, skip:], c[r, skip:], d[r, skip:]
+        first, second, third, fourth = weights[r, 0], weights[r, 1], weights[r, 2], weights[r, 3]
+        for f in range(row.shape[0]):
+            row[f] += (first * one[f] + second * two[f]) + (third * three[f] + fourth * four[f])
+
+
+@_compiled(_ROWS, _ROW, _ROWS, numba.int64, fastmath=_SUMS)
+def add_by_row(delta: Any, weights: Any, rows: Any, skip: int) -> None:
+    """Add one anchor's deviations, each row's with its weight."""
+    for r in range(rows.shape[0]):
+        row, one, weight = rows[r, skip:], delta[r, skip:], weights[r]
+        for f in range(row.shape[0]):
+            row[f] += weight * one[f]
+
+
+@_compiled(_ROWS, _ROW, _ROWS, numba.int64, fastmath=_SUMS)
+def add_by_channel(delta: Any, weights: Any, rows: Any, skip: int) -> None:
+    """Add one anchor's deviations, each channel's with its weight."""
+    for r in range(rows.shape[0]):
+        for f in range(skip, rows.shape[1]):
+            rows[r, f] += weights[f] * delta[r, f]
+
+
+# Without licence to reorder or contract: the same bits as engine/rope.py gives.
+@_compiled(_ROWS, _ROW, _ROW, _ROWS)
+def rotate(rows: Any, cos: Any, sin: Any, turned: Any) -> None:
+    """Rotate rows [rows, heads * head_dim] of keys by angles of [head_dim / 2]."""
+    half = cos.shape[0]
+    for r in range(rows.shape[0]):
+        for start in range(0, rows.shape[1], 2 * half):
+            for j in range(half):
+                low, high = rows[r, start + j], rows[r, start + half + j]
+                turned[r, start + j] = low * cos[j] - high * sin[j]
+                turned[r, start + half + j] = high * cos[j] + low * sin[j]
