@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal
 
 import pytest
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bcrbench.engine.rope import rotate
-from bcrbench.reuse.arithmetic import Correction, Turn, pick
+from bcrbench.reuse.arithmetic import Arithmetic, Correction, Turn, pick
 from bcrbench.reuse.arithmetic.fused import SHARE, Fused
-from bcrbench.reuse.arithmetic.plain import Plain
+from bcrbench.reuse.arithmetic.plain import Plain, compiled
 from bcrbench.reuse.block import flatten
 
 some = settings(max_examples=60, deadline=None)
@@ -127,9 +128,53 @@ def test_numbers_that_are_none_stay_so() -> None:
         assert gaps.total.isnan().all()
 
 
-@pytest.mark.parametrize(
-    ("device", "dtype", "name"),
-    [("cpu", torch.float32, "fused"), ("cpu", torch.bfloat16, "plain"), ("cuda", torch.float32, "plain")],
-)
-def test_what_is_picked(device: str, dtype: torch.dtype, name: str) -> None:
-    assert pick(device, dtype).name == name
+@pytest.mark.parametrize(("dtype", "name"), [(torch.float32, "fused"), (torch.bfloat16, "plain")])
+def test_what_is_picked_on_a_cpu(dtype: torch.dtype, name: str) -> None:
+    assert pick("cpu", dtype).name == name
+
+
+@cache
+def traced() -> Arithmetic:
+    """All of the compiler but its code generator."""
+    return compiled(torch.device("cpu"), backend="eager")
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=segments(), by=st.sampled_from(["row", "channel"]))
+def test_what_the_compiler_makes_of_the_plain_one_is_the_same(
+    case: dict[str, Any], by: Literal["row", "channel"]
+) -> None:
+    assert traced().name == "compiled"
+    correction = Correction(case["anchors"], case["weights"][by], by, case["skip"])
+    count, layers, heads, dim = case["rows"].shape
+    found = []
+    for arithmetic in (TRACED, Plain()):
+        gaps, slots = (
+            arithmetic.gaps(case["rows"], case["turn"], case["anchors"]),
+            torch.zeros(layers, heads, count, dim),
+        )
+        arithmetic.place(case["rows"], case["turn"], correction, case["back"], slots)
+        found.append((gaps.by_row, gaps.by_channel, gaps.total, slots))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_what_cannot_be_compiled_is_done_plainly_and_says_so() -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no compiler here")
+
+    assert compiled(torch.device("cpu"), backend=broken).name.startswith("plain (not compiled: ")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_gives_what_a_cpu_gives() -> None:
+    arithmetic, device = pick("cuda", torch.float32), torch.device("cuda")
+    rows, anchors = torch.randn(300, 4, 2, 16), [torch.randn(length, 128) for length in (300, 340, 300)]
+    weights = torch.softmax(torch.randn(3, 300), 0)
+    slots, expected = torch.zeros(4, 2, 300, 16, device=device), torch.zeros(4, 2, 300, 16)
+    there = [anchor.to(device) for anchor in anchors]
+    found, plain = arithmetic.gaps(rows.to(device), None, there), Plain().gaps(rows, None, anchors)
+    arithmetic.place(rows.to(device), None, Correction(there, weights.to(device), "row", 32), None, slots)
+    Plain().place(rows, None, Correction(anchors, weights, "row", 32), None, expected)
+    for one, other in ((found.by_row, plain.by_row), (found.total, plain.total), (slots, expected)):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-4, atol=1e-4)
