@@ -49,14 +49,19 @@ class Shape:
         return self.layers * (attention + 3 * self.width * self.mlp)
 
     @property
+    def last(self) -> int:
+        """Weights of the last layer that only a pass's last row meets: all of it but keys and values."""
+        return self.linear // self.layers - 2 * self.width * self.head_dim * self.kv_heads
+
+    @property
     def head(self) -> int:
         """Weights of the output projection, which one row of a pass meets."""
         return self.width * self.vocabulary
 
     @property
     def pair(self) -> int:
-        """FLOPs of attention for one query position and one key position: two products, in every head and layer."""
-        return 4 * self.layers * self.heads * self.head_dim
+        """FLOPs of attention for one query position and one key position: two products, in every head of a layer."""
+        return 4 * self.heads * self.head_dim
 
     @property
     def row(self) -> int:
@@ -65,12 +70,13 @@ class Shape:
 
 
 def model_pass(shape: Shape, stage: str, rows: Sequence[int]) -> Work:
-    """One pass over rows at ascending positions, each attending to all positions up to its own."""
-    return _pass(shape, stage, len(rows), sum(rows) + len(rows), rows[-1] + 1)
+    """One pass over rows at ascending positions, each attending to all positions up to its own.
 
-
-def _pass(shape: Shape, stage: str, count: int, pairs: int, end: int) -> Work:
-    flops = 2 * shape.linear * count + 2 * shape.head + shape.pair * pairs
+    In the last layer all rows owe keys and values, and the last row alone the rest: nobody reads the others' outputs.
+    """
+    count, end, pairs = len(rows), rows[-1] + 1, sum(rows) + len(rows)
+    flops = 2 * (shape.linear * count - shape.last * (count - 1) + shape.head)
+    flops += shape.pair * ((shape.layers - 1) * pairs + end)
     moved = (shape.linear + shape.head + count * shape.width) * shape.size + shape.row * (end + count)
     return Work(stage=stage, flops=float(flops), bytes=float(moved))
 

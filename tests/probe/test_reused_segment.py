@@ -74,7 +74,7 @@ def test_measured_outputs_are_what_the_model_itself_attends_to(name: str) -> Non
     dense = model.new_cache(len(ids) + K)
     model.run(ids[:-1], range(len(ids) - 1), dense)
     hooks = [
-        layer.self_attn.o_proj.register_forward_pre_hook(lambda _, args, kept=kept: kept.append(args[0][0, 0].clone()))
+        layer.self_attn.o_proj.register_forward_pre_hook(lambda _, args, kept=kept: kept.append(args[0][0].clone()))
         for layer, kept in zip(model.model.model.layers, seen, strict=True)
     ]
     try:

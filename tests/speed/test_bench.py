@@ -86,7 +86,7 @@ def test_dense_and_generate_give_the_same_tokens() -> None:
     assert found.ids == outcome.generation.ids
     assert found.ttft_ms > 0
     assert found.decode_ms > 0
-    assert runtime.model.config._attn_implementation == "bcrbench"
+    assert runtime.model.config._attn_implementation == "sdpa"
 
 
 def test_a_full_pool_serves_every_call_from_all_its_anchors() -> None:
