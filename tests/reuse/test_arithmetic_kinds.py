@@ -83,10 +83,10 @@ def test_rows_are_placed_alike(case: dict[str, Any], by: Literal["row", "channel
     correction = None if by is None else Correction(case["anchors"], case["weights"][by], by, case["skip"])
     count, layers, heads, dim = rows.shape
     caches = [torch.zeros(layers, 1, heads, count + longer + 2, dim) for _ in range(2)]
-    for arithmetic, cache in zip((Fused(), Plain()), caches, strict=True):
-        slots = cache[:, 0, :, longer : longer + count]
+    for arithmetic, made in zip((Fused(), Plain()), caches, strict=True):
+        slots = made[:, 0, :, longer : longer + count]
         arithmetic.place(rows, case["turn"], correction, case["back"], slots)
-        assert not cache[:, :, :, :longer].any() and not cache[:, :, :, longer + count :].any()
+        assert not made[:, :, :, :longer].any() and not made[:, :, :, longer + count :].any()
     assert torch.equal(rows, given_rows), "a segment's own rows were written to"
     if correction is None:
         assert torch.equal(*caches), "a rotation is the same to the last bit"
@@ -148,11 +148,9 @@ def test_what_the_compiler_makes_of_the_plain_one_is_the_same(
     correction = Correction(case["anchors"], case["weights"][by], by, case["skip"])
     count, layers, heads, dim = case["rows"].shape
     found = []
-    for arithmetic in (TRACED, Plain()):
-        gaps, slots = (
-            arithmetic.gaps(case["rows"], case["turn"], case["anchors"]),
-            torch.zeros(layers, heads, count, dim),
-        )
+    for arithmetic in (traced(), Plain()):
+        slots = torch.zeros(layers, heads, count, dim)
+        gaps = arithmetic.gaps(case["rows"], case["turn"], case["anchors"])
         arithmetic.place(case["rows"], case["turn"], correction, case["back"], slots)
         found.append((gaps.by_row, gaps.by_channel, gaps.total, slots))
     for one, other in zip(*found, strict=True):
