@@ -12,7 +12,7 @@ _OF_LAYOUT = {"chunk": ("B",), "grow": ("tau", "cap"), "single": ()}
 
 _PARAMETERS = (
     "select", "op", "rho", "shrink", "over", "B", "tau", "cap", "k", "m", "variant", "gamma", "frame", "base",
-    "capacity", "window", "warm",
+    "capacity", "window", "warm", "pool_gb", "pool",
 )  # fmt: skip
 
 
@@ -38,6 +38,8 @@ _PARAMETERS = (
 @click.option("--capacity", metavar="N", help="Anchors a segment (as released, one more).  [default: 20]")
 @click.option("--window", metavar="N", help="Oldest anchors among which one is evicted.  [default: 5]")
 @click.option("--warm", metavar="N", help="Other items that fill the pool first.  [default: 0]")
+@click.option("--pool-gb", metavar="GB", help="Most bytes of anchors, in 1e9; 0: any.  [default: 0]")
+@click.option("--pool", metavar="WHERE", help="Where anchors lie: device, or host.  [default: device]")
 @click.option("--probe", type=click.Choice(["units"]),
               help="Measure the unit of choice (Table 8) instead, with --segment and what follows it.")  # fmt: skip
 @click.option("--segment", type=int, metavar="TOKENS",
