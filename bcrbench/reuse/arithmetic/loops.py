@@ -89,9 +89,11 @@ def add_by_row(delta: Any, weights: Any, rows: Any, skip: int) -> None:
 @_compiled(_ROWS, _ROW, _ROWS, numba.int64, fastmath=_SUMS)
 def add_by_channel(delta: Any, weights: Any, rows: Any, skip: int) -> None:
     """Add one anchor's deviations, each channel's with its weight."""
+    weight = weights[skip:]
     for r in range(rows.shape[0]):
-        for f in range(skip, rows.shape[1]):
-            rows[r, f] += weights[f] * delta[r, f]
+        row, one = rows[r, skip:], delta[r, skip:]
+        for f in range(row.shape[0]):
+            row[f] += weight[f] * one[f]
 
 
 # Without licence to reorder or contract: the same bits as engine/rope.py gives.
@@ -101,7 +103,8 @@ def rotate(rows: Any, cos: Any, sin: Any, turned: Any) -> None:
     half = cos.shape[0]
     for r in range(rows.shape[0]):
         for start in range(0, rows.shape[1], 2 * half):
+            low, high = rows[r, start : start + half], rows[r, start + half : start + 2 * half]
+            new_low, new_high = turned[r, start : start + half], turned[r, start + half : start + 2 * half]
             for j in range(half):
-                low, high = rows[r, start + j], rows[r, start + half + j]
-                turned[r, start + j] = low * cos[j] - high * sin[j]
-                turned[r, start + half + j] = high * cos[j] + low * sin[j]
+                new_low[j] = low[j] * cos[j] - high[j] * sin[j]
+                new_high[j] = high[j] * cos[j] + low[j] * sin[j]
