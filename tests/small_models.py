@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from bcrbench.engine.attention import NAME
 from bcrbench.engine.byte_tokenizer import byte_tokenizer
+from bcrbench.engine.choice import pick_kernel
 from bcrbench.engine.model import Runtime, Source
 
 _COMMON = {
@@ -78,9 +79,11 @@ def build(config: Any, attention: str, dtype: torch.dtype = torch.float32, seed:
     return model.eval()
 
 
-def wrap(model: Any, kernel: str = "tiles") -> Runtime:
-    """A runtime of a model that was built with the engine's attention."""
-    return Runtime(model, byte_tokenizer(), torch.device("cpu"), model.dtype, kernel, Source("test", "test"))
+def wrap(model: Any, kernel: str = "auto") -> Runtime:
+    """A runtime of a model, with the kernel that one thread of a CPU gets."""
+    device = torch.device("cpu")
+    choice = pick_kernel(kernel, device, model.dtype)
+    return Runtime(model, byte_tokenizer(), device, model.dtype, choice, Source("test", "test"))
 
 
 @cache

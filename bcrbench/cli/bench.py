@@ -34,7 +34,9 @@ T = TypeVar("T")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help="auto, cpu, cuda or cuda:N.")
 @click.option("--dtype", default="auto", show_default=True, metavar="NAME",
               help="auto, float32, bfloat16 or float16.")  # fmt: skip
-@click.option("--kernel", default="auto", show_default=True, metavar="NAME", help="auto, sdpa, tiles, flex or flash.")
+@click.option(
+    "--kernel", default="auto", show_default=True, metavar="NAME", help="auto, sdpa, tiles, blocks, flex or flash."
+)
 @click.option("--threads", type=click.IntRange(1, 1024), metavar="N",
               help="CPU threads.  [default: OMP_NUM_THREADS, else all cores, 1 for a small model]")  # fmt: skip
 @click.option("--out", default="runs/bench", show_default=True, metavar="DIR", help="Where the log goes.")

@@ -42,7 +42,7 @@ _OPTIONS = [
     click.option("--seed", type=int, metavar="N", help="Seed of the run's random streams.  [default: 0]"),
     click.option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.  [default: auto]"),
     click.option("--dtype", metavar="NAME", help="auto, float32, bfloat16 or float16.  [default: auto]"),
-    click.option("--kernel", metavar="NAME", help="auto, sdpa, tiles, flex or flash.  [default: auto]"),
+    click.option("--kernel", metavar="NAME", help="auto, sdpa, tiles, blocks, flex or flash.  [default: auto]"),
     click.option(
         "--threads",
         type=int,

@@ -67,6 +67,11 @@ class Rows:
         """True when the rows are one span."""
         return self.end - self.start == len(self.listed)
 
+    @property
+    def whole(self) -> bool:
+        """True when the rows are a prompt from its start on."""
+        return self.start == 0 and self.contiguous
+
     @cached_property
     def positions(self) -> Tensor:
         """Positions [n], int64."""
@@ -92,13 +97,15 @@ def masked(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) 
     return scaled_dot_product_attention(query, key, value, attn_mask=rows.work["mask"], scale=scale)
 
 
-def tiles(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
-    """Sorted row tiles, keys cut at each tile's last position, query heads folded into the row axis.
+def whole_prompt(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """The plain causal call for rows 0 to the last, so that Dense costs what the model's own attention costs."""
+    return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
 
-    A whole prompt takes the plain causal call, so that Dense costs what the model's own attention costs.
-    """
-    if rows.start == 0 and rows.contiguous:
-        return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+
+def tiles(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
+    """Sorted row tiles, keys cut at each tile's last position, query heads folded into the row axis."""
+    if rows.whole:
+        return whole_prompt(query, key, value, scale)
     batch, heads, count, dim = query.shape
     kv_heads = key.shape[1]
     group = heads // kv_heads
@@ -126,54 +133,16 @@ def _tile_masks(rows: Rows, group: int, device: Any) -> list[tuple[int, int, int
     return made
 
 
-def flex(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
-    """FlexAttention with a block mask made from the positions (CUDA); one launch a layer for any row set."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    if len(rows.listed) == 1:
-        return tiles(query, key, value, rows, scale)
-    if "block_mask" not in rows.work:
-        positions = rows.positions
-
-        def by_position(batch: Tensor, head: Tensor, row: Tensor, column: Tensor) -> Tensor:
-            return column <= positions[row]
-
-        rows.work["block_mask"] = create_block_mask(
-            by_position, None, None, len(rows.listed), rows.end, device=query.device
-        )
-    call = _compiled_flex() if query.is_cuda else flex_attention
-    return call(query, key, value, block_mask=rows.work["block_mask"], scale=scale, enable_gqa=True)
-
-
-_flex: list[Any] = []
-
-
-def _compiled_flex() -> Any:
-    if not _flex:
-        from torch.nn.attention.flex_attention import flex_attention
-
-        _flex.append(torch.compile(flex_attention, dynamic=True))
-    return _flex[0]
-
-
-def flash(query: Tensor, key: Tensor, value: Tensor, rows: Rows, scale: float) -> Tensor:
-    """FlashAttention-2 per contiguous span, keys cut at the span's end (CUDA, extra `gpu`).
-
-    Its causal mask is aligned bottom-right, which is exact for a span that ends where the keys end.
-    """
-    from flash_attn import flash_attn_func
-
-    query, key, value = (tensor.transpose(1, 2) for tensor in (query, key, value))
-    out = torch.empty_like(query)
-    for first, last in rows.spans:
-        end = rows.listed[last - 1] + 1
-        out[:, first:last] = flash_attn_func(
-            query[:, first:last], key[:, :end], value[:, :end], softmax_scale=scale, causal=True
-        )
-    return out.transpose(1, 2)
-
-
-KERNELS: Registry[Kernel] = Registry("kernel", {"sdpa": masked, "tiles": tiles, "flex": flex, "flash": flash})
+KERNELS: Registry[Kernel] = Registry(
+    "kernel",
+    {
+        "sdpa": masked,
+        "tiles": tiles,
+        "blocks": "bcrbench.engine.blocks:blocks",
+        "flex": "bcrbench.engine.gpu:flex",
+        "flash": "bcrbench.engine.gpu:flash",
+    },
+)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend
 from bcrbench.engine.cache import SlotCache
+from bcrbench.engine.choice import Choice, pick_kernel
 from bcrbench.engine.layers import Layers
 from bcrbench.engine.shapes import SHAPES
 from bcrbench.errors import RunFailed, UserError, unknown
@@ -58,7 +59,7 @@ class Runtime:
     tokenizer: Any
     device: torch.device
     dtype: torch.dtype
-    kernel_name: str
+    choice: Choice
     source: Source
 
     def __post_init__(self) -> None:
@@ -69,8 +70,13 @@ class Runtime:
         self.head_dim: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.positions: int | None = getattr(config, "max_position_embeddings", None)
         self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
-        self.kernel: Kernel = KERNELS.get(self.kernel_name)
+        self.kernel: Kernel = KERNELS.get(self.choice.name)
         self._layers = Layers(self.model)
+
+    @property
+    def kernel_name(self) -> str:
+        """The kernel that attends, as logged."""
+        return self.choice.name
 
     def warm_up(self) -> None:
         """Run a few passes that no log counts, so that the first call is not timed cold; `warm_ups` counts them."""
@@ -161,7 +167,7 @@ class Runtime:
             "weights_hash": weights_hash(self.model),
             "config_hash": self._config_hash(),
             "dtype": str(self.dtype).removeprefix("torch."),
-            "kernel": self.kernel_name,
+            **self.choice.told(),
             "sdpa_backend": backend_name(),
             "repetition_penalty": 1.0,
         }
@@ -242,13 +248,14 @@ def load(
     """Load model and tokenizer for inference. Raises UserError when the model cannot be had or cannot be served."""
     source = find_source(spec)
     place = pick_device(device)
-    kernel = pick_kernel(kernel, place)
     config = load_config(source)
     refuse_unserved(config, spec)
     kind = pick_dtype(dtype, config.model_type, place)
+    pick_kernel(kernel, place, kind)  # refused before weights are fetched
     model = _model(source, config, kind, place)
     set_threads(threads, model)
-    return Runtime(model, load_tokenizer(source), place, kind, kernel, source)
+    choice = pick_kernel(kernel, place, kind, torch.get_num_threads())
+    return Runtime(model, load_tokenizer(source), place, kind, choice, source)
 
 
 SMALL = 30_000_000  # parameters under which one thread is the fastest: a pass is shorter than waking a second one
@@ -296,21 +303,6 @@ def pick_dtype(name: str, model_type: str, device: torch.device) -> torch.dtype:
     if name not in DTYPES:
         raise unknown("dtype", name, [*DTYPES, "auto"])
     return DTYPES[name]
-
-
-def pick_kernel(name: str, device: torch.device) -> str:
-    """`auto` is row tiles; FlexAttention and FlashAttention need CUDA."""
-    if name == "auto":
-        return "tiles"
-    KERNELS.get(name)
-    if name in ("flex", "flash") and device.type != "cuda":
-        raise UserError(f"--kernel {name!r}: needs a CUDA device, this is {device.type}")
-    if name == "flash":
-        try:
-            import flash_attn  # noqa: F401
-        except ImportError as error:
-            raise UserError("--kernel 'flash': flash-attn is not installed; pip install 'bcrbench[gpu]'") from error
-    return name
 
 
 def refuse_unserved(config: Any, spec: str) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_models import some_ids, twins
 from torch import Tensor
+from torch.nn.attention.flex_attention import create_block_mask
 
-from bcrbench.engine import attention
-from bcrbench.engine.attention import KERNELS, Kernel, Rows, flash
+from bcrbench.engine import attention, blocks
+from bcrbench.engine.attention import KERNELS, Kernel, Rows
+from bcrbench.engine.gpu import block_mask, flash
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
@@ -38,7 +41,8 @@ ROW_SETS = {
     "one more than a tile": list(range(3, 3 + 2 * 129, 2)),
 }
 HEADS = {"grouped": (6, 2), "one key head": (4, 1), "no groups": (4, 4)}
-ON_CPU = ["sdpa", "tiles", "flex"]
+ON_CPU = ["sdpa", "tiles", "blocks", "flex"]
+ANY_TYPE = ["sdpa", "tiles", "flex"]
 
 
 def expected(query: Tensor, key: Tensor, value: Tensor, rows: list[int], scale: float) -> Tensor:
@@ -83,13 +87,16 @@ def test_a_kernel_equals_the_reference(name: str, rows: list[int], heads: tuple[
     chosen=st.sets(st.integers(0, 60), min_size=1),
     heads=st.sampled_from(list(HEADS.values())),
     tile=st.integers(1, 9),
+    keys=st.integers(1, 9),
     scale=st.sampled_from([0.05, 0.25, 1.0]),
 )
 def test_a_kernel_equals_the_reference_for_any_row_set(
-    name: str, chosen: set[int], heads: tuple[int, int], tile: int, scale: float
+    name: str, chosen: set[int], heads: tuple[int, int], tile: int, keys: int, scale: float
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "TILE", tile)
+        patch.setattr(blocks, "CHUNK", tile)
+        patch.setattr(blocks, "KEYS", keys)
         check(KERNELS.get(name), sorted(chosen), heads, scale)
 
 
@@ -115,6 +122,20 @@ def test_a_kernel_reads_keys_through_the_strides_of_a_larger_cache(name: str) ->
     end = rows[-1] + 1
     out = kernel(query, slots[0][:, :, :end], slots[1][:, :, :end], Rows(rows, "cpu", kernel), 0.25)
     torch.testing.assert_close(out.double(), expected(query, key, value, rows, 0.25), **CLOSE)
+
+
+@pytest.mark.parametrize("rows", ["scattered", "two chunks", "last"])
+def test_blocks_hold_scores_of_any_size_and_pass_on_what_is_no_number(rows: str) -> None:
+    """Scores that rise from block to block by more than an exponential holds, then a NaN in one key."""
+    listed = ROW_SETS[rows]
+    query, key, value = inputs(listed, (4, 2))
+    key *= torch.linspace(1, 400, key.shape[2])[:, None]
+    kernel = KERNELS.get("blocks")
+    out = kernel(query, key, value, Rows(listed, "cpu", kernel), 1.0)
+    torch.testing.assert_close(out.double(), expected(query, key, value, listed, 1.0), rtol=1e-3, atol=1e-3)
+    key[:, :, listed[-1] // 2] = torch.nan
+    spoiled = kernel(query, key, value, Rows(listed, "cpu", kernel), 1.0).isnan().all(dim=(0, 1, 3))
+    assert spoiled.tolist() == [row >= listed[-1] // 2 for row in listed]
 
 
 def test_the_reference_tells_a_mask_aligned_at_an_end_from_one_by_position() -> None:
@@ -145,7 +166,7 @@ def test_a_causal_flag_in_a_kernels_place_fails_the_check(name: str) -> None:
         check(bottom_right, ROW_SETS[name], (4, 2))
 
 
-@pytest.mark.parametrize("name", ON_CPU)
+@pytest.mark.parametrize("name", ANY_TYPE)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_near_the_reference_of_the_same_inputs(name: str, dtype: torch.dtype) -> None:
     rows = ROW_SETS["two chunks"]
@@ -158,7 +179,7 @@ def test_half_precision_is_near_the_reference_of_the_same_inputs(name: str, dtyp
     assert float((out.double() - truth).abs().max()) < 8 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("name", ["sdpa", "flex"])
+@pytest.mark.parametrize("name", ["sdpa", "blocks", "flex"])
 def test_the_engine_gives_the_same_rows_under_another_kernel(name: str) -> None:
     runtime = twins("llama").runtime
     ids = some_ids(200)
@@ -175,18 +196,55 @@ def test_the_engine_gives_the_same_rows_under_another_kernel(name: str) -> None:
 @pytest.mark.parametrize("rows", ROW_SETS.values(), ids=ROW_SETS)
 def test_flash_cuts_the_keys_at_the_end_of_every_span(rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """With FlashAttention's documented alignment, bottom-right, in its place: the spans are what is tested."""
+    lengths: list[int] = []
 
-    def bottom_right(query: Tensor, key: Tensor, value: Tensor, softmax_scale: float, causal: bool) -> Tensor:
-        assert causal
-        first = key.shape[1] - query.shape[1]
-        heads_first = (tensor.transpose(1, 2) for tensor in (query, key, value))
-        out = expected(*heads_first, list(range(first, key.shape[1])), softmax_scale)
-        return out.transpose(1, 2).to(query.dtype)
+    def bottom_right(
+        query: Tensor, key: Tensor, value: Tensor, cache_seqlens: Tensor, cache_batch_idx: Tensor,
+        softmax_scale: float, causal: bool,
+    ) -> Tensor:  # fmt: skip
+        assert causal and cache_batch_idx.dtype == cache_seqlens.dtype == torch.int32
+        lengths.append(query.shape[1])
+        done = []
+        for span, end, shared in zip(query, cache_seqlens.tolist(), cache_batch_idx.tolist(), strict=True):
+            heads_first = (part.transpose(0, 1)[None] for part in (span, key[shared, :end], value[shared, :end]))
+            done.append(expected(*heads_first, list(range(end - len(span), end)), softmax_scale)[0].transpose(0, 1))
+        return torch.stack(done).to(query.dtype)
 
     module = ModuleType("flash_attn")
-    module.flash_attn_func = bottom_right  # type: ignore[attr-defined]
+    module.flash_attn_with_kvcache = bottom_right  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "flash_attn", module)
     check(flash, rows, (4, 2))
+    assert len(lengths) == len(set(lengths)), "one launch a length"
+
+
+def dense_mask(mask: Any, rows: list[int]) -> Tensor:
+    """What a block mask lets a kernel see: whole blocks as they are, those in part through its function."""
+    count, end = mask.seq_lengths
+    seen = torch.zeros(count, -(-end // 128) * 128, dtype=torch.bool)
+    for block in range(-(-count // 128)):
+        down = slice(block * 128, block * 128 + 128)
+        for column in mask.full_kv_indices[0, 0, block, : mask.full_kv_num_blocks[0, 0, block]].tolist():
+            seen[down, column * 128 : column * 128 + 128] = True
+        for column in mask.kv_indices[0, 0, block, : mask.kv_num_blocks[0, 0, block]].tolist():
+            across = torch.arange(column * 128, column * 128 + 128)
+            at = torch.arange(down.start, min(down.stop, count))
+            seen[down, across] = mask.mask_mod(None, None, at[:, None], across)
+    return seen[: len(rows), :end]
+
+
+@settings(max_examples=60, deadline=None)
+@given(chosen=st.sets(st.integers(0, 700), min_size=2).map(sorted))
+@example(chosen=ROW_SETS["exactly one tile"])
+@example(chosen=list(range(100, 400)))
+@example(chosen=[127, 128, 255, 256])
+def test_a_block_mask_from_positions_is_the_mask_by_position(chosen: list[int]) -> None:
+    made = block_mask(Rows(chosen, "cpu", flash))
+    assert torch.equal(dense_mask(made, chosen), torch.arange(chosen[-1] + 1) <= torch.tensor(chosen)[:, None])
+    padded = [*chosen, *[chosen[-1]] * (-len(chosen) % 128)]
+    at = torch.tensor(padded)
+    whole = create_block_mask(lambda b, h, q, k: k <= at[q], None, None, len(padded), chosen[-1] + 1, device="cpu")
+    both = (made.kv_num_blocks + made.full_kv_num_blocks, whole.kv_num_blocks + whole.full_kv_num_blocks)
+    assert torch.equal(*both), "as many blocks as a mask of rows times keys finds"
 
 
 @pytest.mark.gpu

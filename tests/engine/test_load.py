@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from bcrbench.engine.attention import KERNELS
 from bcrbench.engine.byte_tokenizer import byte_tokenizer
+from bcrbench.engine.choice import Choice, pick_kernel
 from bcrbench.engine.decode import greedy, most_likely
 from bcrbench.engine.model import (
     Runtime,
@@ -23,7 +26,6 @@ from bcrbench.engine.model import (
     load,
     pick_device,
     pick_dtype,
-    pick_kernel,
     refuse_unserved,
     weights_hash,
 )
@@ -362,6 +364,40 @@ def test_unknown_kernels_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["flex", "flash"])
 def test_a_kernel_for_cuda_is_refused_elsewhere(name: str) -> None:
     refusal(lambda: pick_kernel(name, CPU), f"--kernel {name!r}", "CUDA", "cpu")
+
+
+@pytest.mark.parametrize(("dtype", "threads", "name", "why"), [
+    (torch.float32, 1, "blocks", None),
+    (torch.float32, 2, "tiles", "one thread, here are 2"),
+    (torch.bfloat16, 1, "tiles", "needs float32 on a CPU, this is bfloat16 on cpu"),
+])  # fmt: skip
+def test_the_kernel_of_a_cpu_is_by_type_and_threads(
+    dtype: torch.dtype, threads: int, name: str, why: str | None
+) -> None:
+    choice = pick_kernel("auto", CPU, dtype, threads)
+    assert choice.name == name
+    assert (choice.why is None) if why is None else (why in str(choice.why))
+    assert choice.told()["kernel"] == name
+
+
+def test_every_kernel_tells_how_it_attends_by_shape() -> None:
+    for name in KERNELS.names():
+        told = Choice(name).told()["kernel_by_shape"]
+        assert set(told) == {"whole prompt", "one row", "other rows"}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_on_cuda_flex_attends_where_triton_compiles_it(missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None if missing else ModuleType("triton"))
+    choice = pick_kernel("auto", torch.device("cuda"), torch.float16)
+    assert choice.name == ("tiles" if missing else "flex")
+    assert missing == (choice.why is not None and "triton is not installed" in choice.why)
+
+
+def test_blocks_are_refused_for_another_type() -> None:
+    refusal(
+        lambda: load("random:tiny", device="cpu", dtype="bfloat16", kernel="blocks"), "--kernel 'blocks'", "float32"
+    )
 
 
 def test_nothing_is_loaded_when_an_option_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

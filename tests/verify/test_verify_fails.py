@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def bottom_right_kernel(patch: pytest.MonkeyPatch) -> None:
     """Right for a whole prompt, wrong for scattered rows."""
-    patch.setitem(KERNELS._entries, "tiles", lambda *args: (tiles if args[3].contiguous else bottom_right)(*args))
+    patch.setitem(KERNELS._entries, "blocks", lambda *args: (tiles if args[3].contiguous else bottom_right)(*args))
 
 
 def blind_mask_control(patch: pytest.MonkeyPatch) -> None:
