@@ -20,10 +20,13 @@ from bcrbench.bench.options import BenchOptions
 from bcrbench.bench.workload import Workload, check_room, workloads
 from bcrbench.engine.model import Runtime, find_source, load, load_config, memory_told
 from bcrbench.errors import RunFailed
+from bcrbench.reuse.arithmetic import pick
 from bcrbench.runs.log import LogWriter, ensure_writable, log_name
+from bcrbench.runs.memory import Meter, weight_bytes
 from bcrbench.runs.provenance import code, device, host, packages
 from bcrbench.runs.runner import Cancelled, Stop, stopping
-from bcrbench.runs.schema import SCHEMA_VERSION, BenchRecord, EndRecord, RunRecord, Status
+from bcrbench.runs.schema import SCHEMA_VERSION, BenchRecord, RunRecord, Status
+from bcrbench.runs.tally import Tally
 from bcrbench.tasks.base import digest
 
 
@@ -85,7 +88,12 @@ def run_record(where: Where, options: BenchOptions, runtime: Runtime) -> RunReco
         seeds={"ids": 0, "coin": 0},
         packages=versions,
         code=code(),
-        device={**place, "model": machine.name_of(runtime.device), "warm_up_passes": runtime.warm_ups},
+        device={
+            **place,
+            "model": machine.name_of(runtime.device),
+            "warm_up_passes": runtime.warm_ups,
+            "arithmetic": pick(runtime.device, runtime.dtype).name,
+        },  # fmt: skip
         host=host(),
         started=began.isoformat(timespec="seconds"),
         stateful=False,
@@ -98,6 +106,7 @@ class _Bench:
     def __init__(self, runtime: Runtime, options: BenchOptions, writer: LogWriter, say: Callable[[str], None]) -> None:
         self.runtime, self.options, self.writer, self.say = runtime, options, writer, say
         self.spent = 0.0
+        self.meter = Meter(str(runtime.device))
         self.mark = perf_counter()
 
     def run(self) -> None:
@@ -160,5 +169,5 @@ class _Bench:
         self.writer.append(record)
 
     def _end(self, status: Status, why: str) -> None:
-        counts = dict.fromkeys(("items", "correct", "calls", "reused", "new_tokens"), 0)
-        self.writer.append(EndRecord(status=status, why=why, wall_s=round(self.spent, 4), **counts))
+        memory = self.meter.read(weight_bytes(self.runtime.model))
+        self.writer.append(Tally(wall_s=round(self.spent, 4)).end(status, why, memory))

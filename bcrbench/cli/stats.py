@@ -37,6 +37,7 @@ _COLUMNS = [
     ),
     click.option("--agents", is_flag=True, help="Add the accuracy of each role that has gold answers of its own."),
     click.option("--latency", is_flag=True, help="Add quartiles of times, speed-ups with intervals, and paired tests."),
+    click.option("--memory", is_flag=True, help="Add each run's peak memory, and that of its weights and pool."),
 ]
 _TESTS = [
     click.option(

@@ -28,7 +28,8 @@ from bcrbench.repair.selectors import SELECTORS
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.runs.log import LogWriter, ensure_writable, log_name
 from bcrbench.runs.runner import Cancelled, Stop, stopping
-from bcrbench.runs.schema import EndRecord, ProbeRecord, RunRecord, Status
+from bcrbench.runs.schema import ProbeRecord, RunRecord, Status
+from bcrbench.runs.tally import Tally
 from bcrbench.settings import Settings
 from bcrbench.sweep.execute import Models, own_log, run_record
 from bcrbench.sweep.plan import Plan, plan_cell
@@ -204,8 +205,7 @@ class _Probe:
 
     def _end(self, status: Status, why: str) -> None:
         total = round(sum(self.finished.values()), 4)
-        counts = dict.fromkeys(("items", "correct", "calls", "reused", "new_tokens"), 0)
-        self.writer.append(EndRecord(status=status, why=why, wall_s=total, **counts))
+        self.writer.append(Tally(wall_s=total).end(status, why))
 
 
 def measure(reused: ReusedSegment, way: Variant, rho: float) -> tuple[int, float]:

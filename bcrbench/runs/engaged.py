@@ -6,20 +6,27 @@ Read from the item records alone, so that a run, a resumed run and `bcrbench ver
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Iterable
 
 from bcrbench.runs.schema import ItemRecord
 
 
-@dataclass(frozen=True)
+@dataclass
 class Engagement:
     """Calls of a run by what a repair did in them; `skipped` counts the reasons for doing nothing."""
 
-    calls: int
-    reused: int
-    repaired: int
-    skipped: Counter[str]
+    calls: int = 0
+    reused: int = 0
+    repaired: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def add(self, item: ItemRecord) -> None:
+        """Count one item's calls."""
+        self.calls += len(item.calls)
+        self.reused += sum(call.served == "reuse" for call in item.calls)
+        self.repaired += sum(call.rows.selected > 0 for call in item.calls)
+        self.skipped.update(call.skipped for call in item.calls if call.skipped is not None)
 
     @property
     def told(self) -> str:
@@ -33,10 +40,7 @@ class Engagement:
 
 def engagement(items: Iterable[ItemRecord]) -> Engagement:
     """Count what a repair did over a run's items."""
-    calls = [call for item in items for call in item.calls]
-    return Engagement(
-        calls=len(calls),
-        reused=sum(call.served == "reuse" for call in calls),
-        repaired=sum(call.rows.selected > 0 for call in calls),
-        skipped=Counter(call.skipped for call in calls if call.skipped is not None),
-    )
+    seen = Engagement()
+    for item in items:
+        seen.add(item)
+    return seen

@@ -11,7 +11,7 @@ from typing import Any
 
 import bcrbench
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "datasets", "flash-attn")
+_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "numba", "datasets", "flash-attn")
 
 
 def packages() -> dict[str, str]:

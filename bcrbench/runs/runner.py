@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Callable, Generic, Iterator, Protocol, Sequence, TypeVar
 
 from bcrbench.errors import RunFailed
-from bcrbench.runs.engaged import engagement
 from bcrbench.runs.log import Log, LogWriter
-from bcrbench.runs.schema import EndRecord, ItemRecord, RunRecord, Status
+from bcrbench.runs.schema import ItemRecord, Memory, RunRecord, Status
+from bcrbench.runs.tally import Tally
 
 Item = TypeVar("Item")
 RunOne = Callable[[int, Item, ItemRecord | None], ItemRecord]
@@ -57,7 +57,8 @@ class Run(Generic[Item]):
     """A run to carry out: its first line, its items in order, and how one item is run.
 
     `repairs` says that calls are to be repaired: a whole run in which none was has failed. `before` is what is done
-    first, in every session: it leaves the state that the first item starts from, and no line in the log.
+    first, in every session: it leaves the state that the first item starts from, and no line in the log. `memory`
+    tells, at the end, what the session took.
     """
 
     record: RunRecord
@@ -65,33 +66,36 @@ class Run(Generic[Item]):
     run_one: RunOne[Item]
     repairs: bool = False
     before: Sequence[Callable[[], None]] = ()
+    memory: Callable[[], Memory | None] = lambda: None
 
 
 def carry_out(run: Run[Item], writer: LogWriter, done: Log[ItemRecord] | None, progress: Progress) -> Status:
     """Run the items that the log still owes and close it. `done` is the log so far, None for a new one.
 
-    A stateful run first replays the items it has (resume). Raises RunFailed when the state cannot be rebuilt, an item
-    cannot be run, or a repair never engaged; the log then says why and stays resumable. Raises Cancelled after a stop
-    was asked for.
+    A stateful run first replays the items it has (resume); they are let go afterwards, since the file has them. Raises
+    RunFailed when the state cannot be rebuilt, an item cannot be run, or a repair never engaged; the log then says why
+    and stays resumable. Raises Cancelled after a stop was asked for.
     """
-    finished = list(done.items) if done is not None else []
+    finished = Tally()
     if done is None:
         writer.append(run.record)
     with stopping() as stop:
         try:
             _prepare(run, stop)
             if done is not None:
+                finished.extend(done.items)
                 resume(run, done, progress, stop)
+                done.items.clear()
             _run_owed(run, writer, finished, progress, stop)
-            if len(finished) == len(run.items):
+            if finished.items == len(run.items):
                 _check_engaged(run, finished)
         except RunFailed as error:
-            writer.append(_end(finished, "failed", str(error)))
+            writer.append(finished.end("failed", str(error), run.memory()))
             raise
-        if stop.asked and len(finished) < len(run.items):
-            writer.append(_end(finished, "cancelled", "stopped by the user"))
+        if stop.asked and finished.items < len(run.items):
+            writer.append(finished.end("cancelled", "stopped by the user", run.memory()))
             raise Cancelled
-    writer.append(_end(finished, "complete"))
+    writer.append(finished.end("complete", "", run.memory()))
     return "complete"
 
 
@@ -131,8 +135,8 @@ def _compare(logged: ItemRecord, again: ItemRecord) -> None:
             )
 
 
-def _run_owed(run: Run[Item], writer: LogWriter, finished: list[ItemRecord], progress: Progress, stop: Stop) -> None:
-    for index in range(len(finished), len(run.items)):
+def _run_owed(run: Run[Item], writer: LogWriter, finished: Tally, progress: Progress, stop: Stop) -> None:
+    for index in range(finished.items, len(run.items)):
         if stop.asked:
             return
         record = run.run_one(index, run.items[index], None)
@@ -140,28 +144,11 @@ def _run_owed(run: Run[Item], writer: LogWriter, finished: list[ItemRecord], pro
             writer.append(record)
         except ValueError as error:  # a NaN distance, for one
             raise RunFailed(f"item {index} ({record.id}): {error}") from error
-        finished.append(record)
+        finished.add(record)
         progress.item(record, False)
 
 
-def _check_engaged(run: Run[Item], finished: list[ItemRecord]) -> None:
+def _check_engaged(run: Run[Item], finished: Tally) -> None:
     """Raise RunFailed when a repair never engaged: the run would pass for what it is not."""
-    seen = engagement(finished)
-    if run.repairs and not seen.repaired:
-        raise RunFailed(f"the repair never engaged: {seen.told}")
-
-
-def _end(items: list[ItemRecord], status: Status, why: str = "") -> EndRecord:
-    calls = [call for item in items for call in item.calls]
-    return EndRecord(
-        status=status,
-        items=len(items),
-        correct=sum(item.outcome == "correct" for item in items),
-        calls=len(calls),
-        reused=sum(call.served == "reuse" for call in calls),
-        new_tokens=sum(len(call.ids) for call in calls),
-        wall_s=sum(item.wall_s for item in items),
-        why=why,
-        twins=sum(call.twin is not None for call in calls),
-        warm_ups=sum(call.warm_up for call in calls),
-    )
+    if run.repairs and not finished.seen.repaired:
+        raise RunFailed(f"the repair never engaged: {finished.seen.told}")

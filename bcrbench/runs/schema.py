@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Served = Literal["dense", "reuse"]
 Status = Literal["complete", "cancelled", "failed"]
@@ -210,6 +210,19 @@ class BenchRecord(Strict, tag_field="record", tag="bench"):
     wall_s: float  # since the line before, so that a round's first line holds what was measured of the machine
 
 
+class Memory(Strict):
+    """Bytes that the session which ended a run took at its peak, and what they were for."""
+
+    peak: int  # resident in the process
+    peak_since: Literal["run", "process"]  # what the peak is of: of this run, or of the process's whole life
+    weights: int  # of the model
+    pool: int | None = None  # in the anchor pool's buffers at the end; None without a pool
+    pool_peak: int | None = None  # the most that they were
+    evicted_for_bytes: int | None = None  # anchors given up because the pool's budget of bytes was reached
+    device_peak: int | None = None  # allocated on the CUDA device; None elsewhere
+    device_reserved: int | None = None  # kept by CUDA's allocator
+
+
 class EndRecord(Strict, tag_field="record", tag="end"):
     """The last line of a run that ended by itself. A log without one was killed."""
 
@@ -223,6 +236,7 @@ class EndRecord(Strict, tag_field="record", tag="end"):
     why: str = ""
     twins: int = 0  # reused calls with a dense twin
     warm_ups: int = 0  # calls whose times are left out
+    memory: Memory | None = None  # None where nothing measured it
 
 
 Record = RunRecord | ItemRecord | GradeRecord | ProbeRecord | BenchRecord | EndRecord

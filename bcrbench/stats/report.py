@@ -10,6 +10,9 @@ from bcrbench.runs.log import ItemOutcome, Log
 from bcrbench.stats import analyses, guards
 from bcrbench.stats.arms import Arm, make_arms
 from bcrbench.stats.cells import Cell, make_cells
+from bcrbench.stats.memory import SAID as MEMORY_SAID
+from bcrbench.stats.memory import memory_row
+from bcrbench.stats.memory import shown as memory_shown
 from bcrbench.stats.paired import split
 from bcrbench.stats.summary import Row, agent_rows, difference_row, main_row, paired_with
 from bcrbench.stats.tables import Table, footnotes, render_records, render_tables
@@ -29,6 +32,7 @@ class Options:
     difference: bool = False
     agents: bool = False
     latency: bool = False
+    memory: bool = False
     paired: bool = False
     family: str | None = None  # a correction
     across: bool = False
@@ -47,12 +51,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is rendered: each cell's rows, times by arm (its `id`), the tables beside them, and whether roles are."""
+    """What is rendered: each cell's rows, times by arm (its `id`), tables beside them; whether roles and memory are."""
 
     rows: Sequence[Sequence[Row]]
     times: Mapping[int, Sequence[Row]]
     extra: Extra
     roles: bool
+    memory: bool
 
 
 def report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "table") -> Report:
@@ -63,8 +68,8 @@ def report(logs: Sequence[Log[ItemOutcome]], options: Options, fmt: str = "table
     rows, said = _all_rows(cells, options)
     times, of_times = all_times(cells, options.family) if options.latency else ({}, [])
     extra, more = _analyses(cells, options)
-    notes = [*said, *of_times, *more, *notes]
-    asked = Asked(rows, times, extra, options.agents)
+    notes = [*said, *of_times, *([MEMORY_SAID] if options.memory else []), *more, *notes]
+    asked = Asked(rows, times, extra, options.agents, options.memory)
     if fmt in ("csv", "json"):
         return Report(_records(cells, asked, fmt), notes)
     return Report(_tables(cells, asked, fmt), [*_legend(cells), *notes])
@@ -144,7 +149,8 @@ def _records(cells: Sequence[Cell], asked: Asked, fmt: str) -> str:
         for arm, row in zip(cell.arms, own, strict=True):
             times = {"times": asked.times[id(arm)]} if asked.times else {}
             roles = {"by_role": agent_rows(arm)} if asked.roles else {}
-            records.append(where | {"condition": arm.label} | row | times | roles | marks.get(id(arm), {}))
+            memory = memory_row(arm) if asked.memory else {}
+            records.append(where | {"condition": arm.label} | row | times | roles | memory | marks.get(id(arm), {}))
     several = len(cells) > 1
     for name, made in asked.extra:
         for place, row in made:
@@ -179,6 +185,9 @@ def _tables(cells: Sequence[Cell], asked: Asked, fmt: str) -> str:
             tables.append(Table(f"{title}: paired times, by item", paired))
         if asked.roles:
             tables.append(Table(f"{title}: accuracy by role", _mark(cell, [agent_rows(arm) for arm in cell.arms])))
+        if asked.memory:
+            used = memory_shown([memory_row(arm) for arm in cell.arms])
+            tables.append(Table(f"{title}: memory", _mark(cell, [[row] for row in used])))
     tables += [Table(name, [_placed(cells, place, names) | row for place, row in made]) for name, made in asked.extra]
     text = render_tables([table for table in tables if table.rows], fmt)
     parts = [f"{PART} {note}" for note in guards.limit_notes([arm for cell in cells for arm in cell.arms])]

@@ -21,7 +21,7 @@ _PERCENTS = {
     "paper_gap_share", "paired_se", "b_share", "c_share", "detectable", "bound_share",
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
-_TEXTS = {"condition", "role", "time", "against", "cell", "figure"}
+_TEXTS = {"condition", "role", "time", "against", "cell", "figure", "since"}
 _TIMES_OVER = {"speedup", "speedup_low", "speedup_high", "limit"}
 _PS = {
     "p", "mid_p", "p_holm", "p_bonferroni", "z_p", "t_p", "wilcoxon_p", "wilcoxon_p_holm", "wilcoxon_p_bonferroni",

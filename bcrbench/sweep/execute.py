@@ -18,11 +18,13 @@ from bcrbench.conditions import Spec, canonical
 from bcrbench.engine.model import Runtime, load, memory_told
 from bcrbench.errors import RunFailed, RunRefused, UserError
 from bcrbench.grading.verdict import runs_code
+from bcrbench.reuse.arithmetic import pick
 from bcrbench.reuse.policies import Policy
 from bcrbench.reuse.policies.repaired import Repaired
 from bcrbench.reuse.twin import Timing
 from bcrbench.runs.log import Log, LogWriter, log_name, read_log
 from bcrbench.runs.matching import Finished
+from bcrbench.runs.memory import Meter, weight_bytes
 from bcrbench.runs.provenance import code, device, host, packages
 from bcrbench.runs.runner import Progress, Run, carry_out
 from bcrbench.runs.schema import SCHEMA_VERSION, ItemRecord, RunRecord
@@ -81,11 +83,13 @@ def execute(
         _announce(say, path, done, len(plan.cell.items))
         if record.tools.get("code"):
             say(f"{path}: generated programs run in the sandbox: {plan.cell.kit.sandbox.told}")
+        meter = Meter(str(runtime.device))
         requests = _requests(plan, runtime)
+        memory = partial(meter.read, weight_bytes(runtime.model), requests.server.pool)
         repairs, before = _repairs(plan.spec.policy), [partial(_fill, requests, item) for item in plan.warm]
         if before:
             say(f"{path}: {len(before)} other items first, to fill the pool")
-        run: Run[Item] = Run(record, plan.cell.items, _run_one(requests), repairs, before)
+        run: Run[Item] = Run(record, plan.cell.items, _run_one(requests), repairs, before, memory)
         carry_out(run, writer, done, progress(record.condition, len(plan.cell.items), say))
     if runs_code(plan.cell.grader) and not plan.cell.kit.code:
         say(f"{path}: the programs in its answers were not run; bcrbench grade LOG --allow-code-execution grades them")
@@ -238,6 +242,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         items["warm"] = {"ids": [item.id for item in plan.warm], "hash": items_hash(plan.warm)}
     where = cell_facts(plan, runtime)
     versions = packages()
+    arithmetic = pick(runtime.device, runtime.dtype).name if plan.spec.policy.pooled else None
     matters = {
         "schema": SCHEMA_VERSION,
         "condition": effective,
@@ -246,6 +251,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         "prompts": prompts,
         "config": model["config_hash"],
         "kernel": [model["kernel"], model["sdpa_backend"]],
+        "arithmetic": arithmetic,
         "device": runtime.device.type,
         "seed": settings.seed,
         "tools": cell.means,
@@ -272,7 +278,7 @@ def run_record(plan: Plan, runtime: Runtime) -> RunRecord:
         seeds={"run": settings.seed},
         packages=versions,
         code=code(),
-        device={**device(runtime.device), "warm_up_passes": runtime.warm_ups},
+        device={**device(runtime.device), "warm_up_passes": runtime.warm_ups, "arithmetic": arithmetic},
         host=host(),
         started=_now(),
         stateful=plan.spec.policy.pooled,

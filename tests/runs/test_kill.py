@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 DRIVER = Path(__file__).with_name("kill_driver.py")
-TIMES = {"ms", "ttft_ms", "e2e_ms", "wall_s", "started"}
+TIMES = {"ms", "ttft_ms", "e2e_ms", "wall_s", "started", "memory"}
 RUN = ["--model", "random:tiny", "--limit", "14", "--max-new-tokens", "6", "--agents", "2"]
 
 

@@ -158,7 +158,7 @@ NOT_OURS = {
     "brackets": (b"[" * 5000 + b"\n", "not a bcrbench log"),
     "another JSON": (b'{"a": 1}\n', "not a bcrbench log"),
     "an item first": (lines(plain_item(0)), "not a bcrbench log"),
-    "a newer schema": (lines(plain_run(schema_version=3)), "schema_version: 3 was written by a newer bcrbench"),
+    "a newer schema": (lines(plain_run(schema_version=4)), "schema_version: 4 was written by a newer bcrbench"),
     "a schema of none": (lines(plain_run(schema_version=0)), "schema_version: 0, expected a whole number"),
     "a newer schema with new fields": (
         b'{"record":"run","schema_version":7,"x":1}\n',

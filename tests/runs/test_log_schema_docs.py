@@ -16,7 +16,7 @@ HEADINGS = {
     "run": schema.RunRecord, "item": schema.ItemRecord, "call": schema.Call, "gate": schema.Gate,
     "rows": schema.Rows, "stages": schema.Stages, "feedback": schema.Feedback, "twin": schema.Twin,
     "grade": schema.GradeRecord, "probe": schema.ProbeRecord, "bench": schema.BenchRecord,
-    "work": schema.Work, "end": schema.EndRecord,
+    "work": schema.Work, "end": schema.EndRecord, "memory": schema.Memory,
 }  # fmt: skip
 
 

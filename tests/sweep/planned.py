@@ -19,7 +19,7 @@ POOL = [
     *(f"kvcomm:gamma={g}" for g in GAMMAS),
     *(f"random:match=0.2,gamma={g}" for g in GAMMAS),
 ]
-TIMES = {"ms", "ttft_ms", "e2e_ms", "wall_s", "started", "seconds"}
+TIMES = {"ms", "ttft_ms", "e2e_ms", "wall_s", "started", "seconds", "memory"}
 
 
 def plans_of(out: Path | str, *conditions: str, **changes: Any) -> list[Plan]:

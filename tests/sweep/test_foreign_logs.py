@@ -25,9 +25,7 @@ def _edit(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, An
     return path.read_bytes()
 
 
-def test_another_runs_log_under_this_runs_name_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_runs_log_under_this_runs_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path) == 0
     (path,) = tmp_path.glob("*.jsonl")
     before = _edit(path, lambda records: [{**records[0], "fingerprint": "0" * 16}, *records[1:]])
