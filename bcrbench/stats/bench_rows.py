@@ -18,6 +18,7 @@ from bcrbench.stats.bootstrap import Estimate, median_of_ratios
 from bcrbench.stats.summary import Row
 
 DENSE, GENERATE = "dense", "generate"
+THROUGHPUT, CURVE = "throughput", "assembly="  # workloads that are no prompt: whole requests; rows x anchors behind "="
 STAGES = ("gate", "assemble", "draft", "select", "repair", "first_token")
 PASSES = ("base", "draft", "repair", "first_token")  # stages in which the model runs
 Take = Callable[[BenchRecord], float]
@@ -26,6 +27,11 @@ Take = Callable[[BenchRecord], float]
 def is_bench(log: Log[Any]) -> bool:
     """Whether a log is a bench's."""
     return log.run.effective.get("bench") is True
+
+
+def is_prompt(record: BenchRecord) -> bool:
+    """Whether a line is of one prompt's serving, and not of whole requests or of assembly alone."""
+    return record.workload != THROUGHPUT and not record.workload.startswith(CURVE)
 
 
 def ttft(record: BenchRecord) -> float:
@@ -62,12 +68,13 @@ class Bench:
 
     @classmethod
     def of(cls, log: Log[Any]) -> Bench:
-        """The servings of a log, less its warm-ups."""
+        """The servings of prompts that a log holds, less its warm-ups."""
         found: dict[str, dict[str, dict[int, BenchRecord]]] = defaultdict(lambda: defaultdict(dict))
-        for record in log.benches:
+        prompts = [record for record in log.benches if is_prompt(record)]
+        for record in prompts:
             if not record.warm_up:
                 found[record.workload][record.condition][record.round] = record
-        order = [record.condition for record in log.benches if not record.round]
+        order = [record.condition for record in prompts if not record.round]
         sorted_ = {name: _ordered(ways, order) for name, ways in found.items()}
         rates = [(record.flops_per_s, record.bytes_per_s) for record in log.benches]
         return cls(sorted_, max((r[0] for r in rates), default=0.0), max((r[1] for r in rates), default=0.0))
