@@ -21,6 +21,7 @@ class SlotCache:
         self.keys = torch.zeros(shape, dtype=dtype, device=device)
         self.values = torch.zeros(shape, dtype=dtype, device=device)
         self.length = 0
+        self.graphs: dict[int, Any] = {}  # steps captured on these very slots, by bucket (steps.py)
 
     @property
     def layers(self) -> int:
@@ -42,6 +43,7 @@ class SlotCache:
             new = old.new_zeros((*old.shape[:3], room, old.shape[4]))
             new[:, :, :, : self.length] = old[:, :, :, : self.length]
             setattr(self, name, new)
+        self.graphs.clear()
 
     def put(self, layer: int, keys: Tensor, values: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """Scatter a pass's rows [n, kv_heads, head_dim] into a layer's slots.

@@ -24,8 +24,9 @@ from torch import Tensor
 from bcrbench.engine.attention import KERNELS, NAME, Kernel, Rows, backend_name, pinned_backend
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.choice import Choice, pick_kernel
-from bcrbench.engine.layers import Layers
+from bcrbench.engine.layers import Layers, lay_out
 from bcrbench.engine.shapes import SHAPES
+from bcrbench.engine.steps import Stepping, pick_stepping
 from bcrbench.errors import RunFailed, UserError, unknown
 
 SERVED_TYPES = ("llama", "mistral", "qwen2", "qwen3")
@@ -71,7 +72,8 @@ class Runtime:
         self.positions: int | None = getattr(config, "max_position_embeddings", None)
         self.inv_freq: Tensor = self.model.model.rotary_emb.inv_freq.float()
         self.kernel: Kernel = KERNELS.get(self.choice.name)
-        self._layers = Layers(self.model)
+        self.decoder = Layers(self.model)
+        self.stepping = Stepping()
 
     @property
     def kernel_name(self) -> str:
@@ -81,6 +83,7 @@ class Runtime:
     def warm_up(self) -> None:
         """Run a few passes that no log counts, so that the first call is not timed cold; `warm_ups` counts them."""
         cache = self.new_cache(64)
+        self.stepping = pick_stepping(self)
         for rows in (range(32), range(32), range(32, 33), [3, 9, 33], range(34, 35)):
             self.run([0] * len(rows), rows, cache)
             self.warm_ups += 1
@@ -104,6 +107,11 @@ class Runtime:
         """An empty slot cache of this model's shape."""
         return SlotCache(self.layers, self.kv_heads, self.head_dim, capacity, self.dtype, self.device)
 
+    def new_queries(self, count: int) -> Tensor:
+        """Room for the queries of `count` rows [layers, heads, count, head_dim]."""
+        shape = (self.layers, self.model.config.num_attention_heads, count, self.head_dim)
+        return torch.empty(shape, dtype=self.dtype, device=self.device)
+
     @torch.inference_mode()
     def run(
         self,
@@ -121,13 +129,19 @@ class Runtime:
         ascending, or that leave a hole after the filled rows.
         """
         with self._pass(ids, rows, cache, kernel, queries) as plan:
-            return self._layers.logits(torch.tensor(list(ids), device=self.device), plan, cache).float()
+            return self.decoder.logits(torch.tensor(list(ids), device=self.device), plan, cache).float()
 
     @torch.inference_mode()
     def fill(self, ids: Sequence[int], rows: Sequence[int], cache: SlotCache) -> None:
         """`run` for the keys and values of a cache's layers alone, which may be fewer than the model's."""
         with self._pass(ids, rows, cache, None, None) as plan:
-            self._layers.fill(torch.tensor(list(ids), device=self.device), plan, cache)
+            self.decoder.fill(torch.tensor(list(ids), device=self.device), plan, cache)
+
+    @torch.inference_mode()
+    def step(self, token: Tensor, position: int, cache: SlotCache, queries: list[Tensor] | None = None) -> Tensor:
+        """`run` for one row whose token [1] is on the device, and stays there."""
+        with self._pass([0], [position], cache, None, queries) as plan:
+            return self.decoder.logits(token, plan, cache).float()
 
     @contextmanager
     def _pass(
@@ -168,6 +182,8 @@ class Runtime:
             "config_hash": self._config_hash(),
             "dtype": str(self.dtype).removeprefix("torch."),
             **self.choice.told(),
+            "decode": self.stepping.name,
+            "decode_why": self.stepping.why,
             "sdpa_backend": backend_name(),
             "repetition_penalty": 1.0,
         }
@@ -253,6 +269,8 @@ def load(
     kind = pick_dtype(dtype, config.model_type, place)
     pick_kernel(kernel, place, kind)  # refused before weights are fetched
     model = _model(source, config, kind, place)
+    if (place.type, kind) == ("cpu", torch.float32):
+        lay_out(model)
     set_threads(threads, model)
     choice = pick_kernel(kernel, place, kind, torch.get_num_threads())
     return Runtime(model, load_tokenizer(source), place, kind, choice, source)

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from bcrbench.engine.cache import SlotCache
 from bcrbench.engine.clock import Clock
-from bcrbench.engine.decode import most_likely
+from bcrbench.engine.decode import choose, chosen
 from bcrbench.engine.model import Runtime
 from bcrbench.engine.probe import lent_rows
+from bcrbench.engine.steps import stepper
 from bcrbench.reuse.segments import Segment
 
 
@@ -91,24 +92,25 @@ class Draft:
 
     ids: list[int]
     confidence: list[float]
-    queries: list[Tensor]
+    queries: Tensor
 
 
 @torch.inference_mode()
 def make_draft(view: RepairView) -> Draft:
-    """Generate `draft_tokens` greedily on the assembled cache, recording queries, and roll everything back."""
-    cache, start = view.cache, view.rows
-    steps: list[list[Tensor]] = []
-    ids: list[int] = []
-    confidence: list[float] = []
-    token = view.ids[-1]
-    with lent_rows(cache, start, start + view.draft_tokens):
-        cache.length = start
-        for step in range(view.draft_tokens):
-            queries: list[Tensor] = []
-            logits = view.runtime.run([token], [start + step], cache, queries=queries)
-            steps.append(queries)
-            token = most_likely(logits)
-            ids.append(token)
-            confidence.append(float(torch.softmax(logits, dim=-1)[token]))
-    return Draft(ids, confidence, [torch.cat(layer, dim=1) for layer in zip(*steps, strict=True)])
+    """Generate `draft_tokens` greedily on the assembled cache, recording queries, and roll everything back.
+
+    Nothing waits for the device before the end. Raises RunFailed for a logit that is no finite number.
+    """
+    runtime, start, count = view.runtime, view.rows, view.draft_tokens
+    queries = runtime.new_queries(count)
+    token = torch.tensor(view.ids[-1:], device=runtime.device)
+    told: list[Tensor] = []
+    with lent_rows(view.cache, start, start + count):
+        view.cache.length = start
+        step = stepper(runtime, view.cache)
+        for place in range(count):
+            logits = step(token, start + place, queries[:, :, place])
+            token, read = choose(logits)
+            told.append(torch.cat((read.double(), torch.softmax(logits, dim=0).amax(0, keepdim=True).double())))
+    ids, confidence = zip(*torch.stack(told).tolist())
+    return Draft([chosen(one) for one in ids], list(confidence), queries)
