@@ -24,7 +24,10 @@ from bcrbench.runs.schema import Stages, Work
 
 @dataclass(frozen=True)
 class Measured:
-    """One serving: times, the first token, rows that a repair chose, tokens decoded after the first, and its work."""
+    """One serving: times, the first token, rows that a repair chose, tokens decoded after the first, and its work.
+
+    Of a whole request also its calls, all their prompts' tokens, and how long it took; its new tokens are all of them.
+    """
 
     ttft_ms: float
     stages: Mapping[str, float]
@@ -32,6 +35,9 @@ class Measured:
     rows: int
     new_tokens: int
     work: list[Work]
+    prompt_tokens: int = 0
+    calls: int = 0
+    served_ms: float = 0.0
 
     @property
     def ms(self) -> Stages:
@@ -49,6 +55,7 @@ class Ring:
         self.runtime, self.options = runtime, options
         self.shape = Shape.of(runtime.model.config, runtime.dtype.itemsize)
         self.full = FullPool(runtime, load, options.anchors)
+        self.base_ms = self.full.base_ms
         self.prompt: Prompt = self.full.prompt
         self.dense_server = Server(runtime, Dense(), {}, options.new_tokens + 1, fixed_length=True)
         texts = [REUSE, *(options.repairs if load.repairs else [])]

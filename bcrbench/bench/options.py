@@ -20,7 +20,8 @@ class BenchOptions:
 
     `symbols` are lengths of the shared segment in tokens, `prefix` is the length of the agent's own text before it,
     `anchors` how many the pool holds. Each of `warm_up` + `repeat` rounds serves every condition once; dense and
-    `generate` decode `new_tokens` after the first one. `short` adds a prompt of GSM8K's size.
+    `generate` decode `new_tokens` after the first one. `short` adds a prompt of GSM8K's size. `throughput` adds
+    whole requests: so many `agents` read a `document` of that many tokens and give an `answer` of as many.
     """
 
     symbols: tuple[int, ...] = (4096,)
@@ -34,10 +35,15 @@ class BenchOptions:
     new_tokens: int = 32
     short: bool = True
     generate: bool = True
+    throughput: bool = True
+    agents: int = 6
+    document: int = 1024
+    answer: int = 16
 
     def __post_init__(self) -> None:
         for name, low, high in (("anchors", 2, 1000), ("prefix", 1, 2**20), ("repeat", 1, 1000), ("warm_up", 0, 100),
-                                ("new_tokens", 1, 10_000)):  # fmt: skip
+                                ("new_tokens", 1, 10_000), ("agents", 1, 100),
+                                ("document", 1, 2**20), ("answer", 2, 10_000)):  # fmt: skip
             _between(name, getattr(self, name), low, high)
         for name in ("symbols", "rho", "layouts", "selects"):
             _distinct(name, getattr(self, name))
@@ -64,6 +70,11 @@ class BenchOptions:
             for layout in self.layouts
             for select in self.selects
         ]
+
+    @property
+    def served(self) -> list[str]:
+        """Condition strings of the repairs that whole requests are served with: the first layout's, by the draft."""
+        return [f"bcr-{self.layouts[0]}:gamma=1.0,rho={rho},select=draft" for rho in sorted(self.rho)]
 
 
 def _between(name: str, value: float, low: float, high: float) -> None:

@@ -40,7 +40,7 @@ class FullPool:
         self._serve(load, vocabulary)
         for bucket in self.shared.pool.buckets.values():
             for number in range(1, anchors):
-                _store_again(bucket, f"anchor-{number}", 1.0 + SCALE * number)
+                store_again(bucket, f"anchor-{number}", 1.0 + SCALE * number)
         self.server.begin("measured")
         self.server.clock.reset()
         self.shared.meet(self.prompt)
@@ -67,9 +67,9 @@ class FullPool:
         return outcome, gates
 
 
-def _store_again(bucket: Bucket, key: str, scale: float) -> None:
-    """Store a bucket's first anchor once more under another key, every number scaled."""
+def store_again(bucket: Bucket, key: str, scale: float) -> None:
+    """Store a bucket's first anchor once more under another key, with all its consumers and every number scaled."""
     anchor = bucket.anchors[0]
-    kept = anchor.deviations[AGENT]
-    blocks = [Block(part.keys * scale, part.values * scale, 0) for part in (anchor.base, kept.segment, kept.after)]
-    bucket.store(key, AGENT, *blocks)
+    for consumer, kept in anchor.deviations.items():
+        blocks = [Block(part.keys * scale, part.values * scale, 0) for part in (anchor.base, kept.segment, kept.after)]
+        bucket.store(key, consumer, *blocks)

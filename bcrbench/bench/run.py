@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from bcrbench.bench import machine
+from bcrbench.bench import machine, throughput
 from bcrbench.bench.contestants import Measured, Ring
 from bcrbench.bench.options import BenchOptions
 from bcrbench.bench.workload import Workload, check_room, workloads
@@ -45,7 +45,9 @@ class Where:
 def check_bench(where: Where, options: BenchOptions) -> None:
     """Raise UserError, as `run_bench` would, for what the model has no positions for; loads no weights."""
     config = load_config(find_source(where.model))
-    check_room(options, getattr(config, "max_position_embeddings", None), where.model)
+    positions = getattr(config, "max_position_embeddings", None)
+    check_room(options, positions, where.model)
+    throughput.check_positions(options, positions, where.model)
 
 
 def run_bench(where: Where, options: BenchOptions, say: Callable[[str], None]) -> Path:
@@ -115,7 +117,8 @@ class _Bench:
             try:
                 with memory_told("serving prompts"):
                     for workload in workloads(self.options):
-                        self._rounds(workload, stop)
+                        self._prompt(workload, stop)
+                    self._requests(stop)
             except RunFailed as error:
                 self._end("failed", str(error))
                 raise
@@ -124,41 +127,45 @@ class _Bench:
                 raise Cancelled
         self._end("complete", "")
 
-    def _rounds(self, workload: Workload, stop: Stop) -> None:
+    def _prompt(self, workload: Workload, stop: Stop) -> None:
         if stop.asked:
             return
         self.say(f"{workload.name}: filling a pool of {self.options.anchors}")
-        ring = Ring(self.runtime, workload, self.options)
+        self._rounds(workload.name, workload.tokens, Ring(self.runtime, workload, self.options), stop)
+
+    def _requests(self, stop: Stop) -> None:
+        if not self.options.throughput or stop.asked:
+            return
+        self.say(f"{throughput.NAME}: filling a pool of {self.options.anchors} for {self.options.agents} agents")
+        self._rounds(throughput.NAME, 0, throughput.Office(self.runtime, self.options), stop)
+
+    def _rounds(self, workload: str, tokens: int, ring: Ring | throughput.Office, stop: Stop) -> None:
         total = self.options.warm_up + self.options.repeat
         for number in range(total):
-            self.say(f"{workload.name}: round {number + 1} of {total}")
-            self._round(workload, ring, number, stop)
+            self.say(f"{workload}: round {number + 1} of {total}")
+            rates = machine.measure(self.runtime.device, self.runtime.dtype)
+            order = list(ring.contestants)
+            for place, name in enumerate(reversed(order) if number % 2 else order):
+                if stop.asked:
+                    return
+                measured = ring.contestants[name]()
+                at = {"prompt_tokens": measured.prompt_tokens or tokens, "base_ms": round(ring.base_ms, 4)}
+                self._log(workload, name, measured, rates, round=number, place=place, **at)
 
-    def _round(self, workload: Workload, ring: Ring, number: int, stop: Stop) -> None:
-        rates = machine.measure(self.runtime.device, self.runtime.dtype)
-        order = list(ring.contestants)
-        for place, name in enumerate(reversed(order) if number % 2 else order):
-            if stop.asked:
-                return
-            measured = ring.contestants[name]()
-            self._log(workload, ring, name, measured, rates, round=number, place=place)
-
-    def _log(
-        self, workload: Workload, ring: Ring, name: str, measured: Measured, rates: machine.Rates, **at: Any
-    ) -> None:
+    def _log(self, workload: str, name: str, measured: Measured, rates: machine.Rates, **at: Any) -> None:
         now = perf_counter()
         record = BenchRecord(
-            workload=workload.name,
+            workload=workload,
             condition=name,
             warm_up=at["round"] < self.options.warm_up,
-            prompt_tokens=workload.tokens,
             rows=measured.rows,
             new_tokens=measured.new_tokens,
             first_token=measured.first_token,
             ttft_ms=round(measured.ttft_ms, 4),
             ms=measured.ms,
-            base_ms=round(ring.full.base_ms, 4),
             work=measured.work,
+            calls=measured.calls,
+            served_ms=round(measured.served_ms, 4),
             flops_per_s=rates.flops,
             bytes_per_s=rates.bytes,
             wall_s=round(now - self.mark, 4),

@@ -41,14 +41,17 @@ class Workload:
 
 # An agent of GSM8K's graph that hears three others: the paper's prompts have about a thousand tokens.
 SHORT = Workload("short", (200, 16, 16, 16, 32), (90, 190, 190, 190), repairs=False)
+# The first agent of that graph, which hears the question alone.
+QUESTION = Workload("question", (400, 32), (90,), repairs=False)
 
 
 def workloads(options: BenchOptions) -> Iterator[Workload]:
-    """One prompt a segment length, of the first agent of Table 10: its own text and the segment; then the short one."""
+    """One prompt a segment length, of Table 10's first agent: its own text and the segment; then the short ones."""
     for length in options.symbols:
         yield Workload(f"symbols={length}", (options.prefix, TAIL), (length,))
     if options.short:
         yield SHORT
+        yield QUESTION
 
 
 def check_room(options: BenchOptions, positions: int | None, model: str) -> None:

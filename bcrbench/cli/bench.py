@@ -9,6 +9,10 @@ from typing import Any, TypeVar
 import click
 
 T = TypeVar("T")
+_AS_TYPED = (
+    "prefix", "anchors", "repeat", "warm_up", "new_tokens", "short", "generate", "throughput", "agents", "document",
+    "answer",
+)  # fmt: skip
 
 
 @click.command(
@@ -31,6 +35,13 @@ T = TypeVar("T")
               help="Tokens that dense and generate decode after the first one.")  # fmt: skip
 @click.option("--short/--no-short", default=True, show_default=True, help="Also measure a prompt of GSM8K's size.")
 @click.option("--generate/--no-generate", default=True, show_default=True, help="Also measure transformers generate.")
+@click.option("--throughput/--no-throughput", default=True, show_default=True,
+              help="Also serve whole requests of many agents.")  # fmt: skip
+@click.option("--agents", type=int, default=6, show_default=True, metavar="N", help="throughput: agents a request.")
+@click.option("--document", type=int, default=1024, show_default=True, metavar="N",
+              help="throughput: tokens that they all read.")  # fmt: skip
+@click.option("--answer", type=int, default=16, show_default=True, metavar="N",
+              help="throughput: tokens of each one's answer.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help="auto, cpu, cuda or cuda:N.")
 @click.option("--dtype", default="auto", show_default=True, metavar="NAME",
               help="auto, float32, bfloat16 or float16.")  # fmt: skip
@@ -58,7 +69,7 @@ def bench(save: Path | None, dry_run: bool, **flags: Any) -> None:
         rho=_values("rho", flags["rho"], float),
         layouts=_values("layout", flags["layout"], str),
         selects=_values("select", flags["select"], str),
-        **{name: flags[name] for name in ("prefix", "anchors", "repeat", "warm_up", "new_tokens", "short", "generate")},
+        **{name: flags[name] for name in _AS_TYPED},
     )
     quiet_libraries()
     from bcrbench.bench.run import Where, check_bench, run_bench

@@ -190,9 +190,9 @@ class Work(Strict):
 
 
 class BenchRecord(Strict, tag_field="record", tag="bench"):
-    """One serving of a bench's prompt in one round (Table 10, App. C)."""
+    """One serving of a bench's prompt, or of a whole request, in one round (Table 10, App. C)."""
 
-    workload: str  # which prompt: "symbols=4096", or "short"
+    workload: str  # which prompt: "symbols=4096", or "short"; "throughput" for whole requests
     condition: str  # canonical condition, or "generate" for transformers' own
     round: int
     place: int  # in the round's order, which alternates
@@ -208,6 +208,8 @@ class BenchRecord(Strict, tag_field="record", tag="bench"):
     flops_per_s: float  # a large matrix product's rate, measured at the round's start
     bytes_per_s: float  # a large copy's rate, both directions counted, measured there too
     wall_s: float  # since the line before, so that a round's first line holds what was measured of the machine
+    calls: int = 0  # of a whole request, whose tokens, rows and times are sums over them
+    served_ms: float = 0.0  # from a whole request's start to its last token
 
 
 class Memory(Strict):

@@ -7,8 +7,10 @@ from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import Log
-from bcrbench.stats.bench_rows import Bench, decode_rows, is_bench, speed_rows, stage_rows
+from bcrbench.stats.bench_rows import THROUGHPUT, Bench, decode_rows, is_bench, is_prompt, speed_rows, stage_rows
 from bcrbench.stats.bench_targets import target_rows
+from bcrbench.stats.bench_throughput import SAID as THROUGHPUT_SAID
+from bcrbench.stats.bench_throughput import throughput_rows
 from bcrbench.stats.report import Options, Report
 from bcrbench.stats.summary import Row
 from bcrbench.stats.tables import Table, footnotes, render_records, render_tables
@@ -52,6 +54,9 @@ def _tables(log: Log[Any]) -> Iterator[Table]:
         yield Table(f"{place}: ms by stage", stage_rows(bench, name))
         yield Table(f"{place}: ms by stage at the bound", stage_rows(bench, name, bound=True))
         yield Table(f"{place}: tokens after the first", decode_rows(bench, name))
+    requests = throughput_rows(log)
+    if requests:
+        yield Table(f"whole requests: {_request_title(log)}", requests)
 
 
 def _records(log: Log[Any]) -> Iterator[Row]:
@@ -65,6 +70,8 @@ def _records(log: Log[Any]) -> Iterator[Row]:
             least = {f"bound_{stage}": value for stage, value in bounds[way].items() if stage != "ttft_ms"}
             after = {f"decode_{key}": value for key, value in decoding.get(way, {}).items()}
             yield {"kind": "condition", "workload": name, **row, **stages[way], **least, **after}
+    for row in throughput_rows(log):
+        yield {"kind": "request", "workload": THROUGHPUT, **row}
     for row in target_rows(log, bench):
         yield {"kind": "target", **row}
 
@@ -77,6 +84,12 @@ def _title(log: Log[Any]) -> str:
         f"{run.model.get('spec')}, {run.model.get('dtype')}, pool of {run.effective.get('anchors')}, "
         f"{run.device.get('model')}{cores}"
     )
+
+
+def _request_title(log: Log[Any]) -> str:
+    effective = log.run.effective
+    agents, document, answer = (effective.get(name) for name in ("agents", "document", "answer"))
+    return f"{agents} agents read a document of {document} tokens and answer with {answer}"
 
 
 def _notes(log: Log[Any]) -> Iterator[str]:
@@ -95,8 +108,10 @@ def _notes(log: Log[Any]) -> Iterator[str]:
         "speedup: dense TTFT over the row's, median of the rounds' ratios with its 95 % bootstrap interval"
     )
     yield "bound: least time for the row's FLOPs and bytes at those rates; limit: the same ratio of bounds"
-    bases = {record.workload: record.base_ms for record in log.benches}
+    bases = {record.workload: record.base_ms for record in log.benches if is_prompt(record)}
     for name, took in bases.items():
         yield f"{name}: base rows of the shared segments took {took:.1f} ms, once; they are in no TTFT"
+    if any(record.workload == THROUGHPUT for record in log.benches):
+        yield THROUGHPUT_SAID
     versions = ", ".join(f"{name} {log.run.packages.get(name)}" for name in ("torch", "transformers"))
     yield f"{log.run.model.get('kernel')} kernel, {versions}"

@@ -22,7 +22,7 @@ _PERCENTS = {
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
 _TEXTS = {"condition", "role", "time", "against", "cell", "figure", "since"}
-_TIMES_OVER = {"speedup", "speedup_low", "speedup_high", "limit"}
+_TIMES_OVER = {"speedup", "speedup_low", "speedup_high", "limit", "faster", "faster_low", "faster_high"}
 _PS = {
     "p", "mid_p", "p_holm", "p_bonferroni", "z_p", "t_p", "wilcoxon_p", "wilcoxon_p_holm", "wilcoxon_p_bonferroni",
     "sign_p", "anytime_p",

@@ -18,7 +18,7 @@ from bcrbench.bench.generate import generate
 from bcrbench.bench.options import BenchOptions
 from bcrbench.bench.pool import FullPool
 from bcrbench.bench.run import Where, run_bench
-from bcrbench.bench.workload import SHORT, Workload
+from bcrbench.bench.workload import QUESTION, SHORT, Workload
 from bcrbench.cli.main import main
 from bcrbench.cli.stats import stats
 from bcrbench.conditions import parse
@@ -30,11 +30,12 @@ from bcrbench.runs.log import read_log
 from bcrbench.runs.runner import Cancelled
 from bcrbench.runs.schema import BenchRecord, Stages, Work
 from bcrbench.stats.bench_report import bench_report
-from bcrbench.stats.bench_rows import Bench, label, outside, speed_rows
+from bcrbench.stats.bench_rows import Bench, is_prompt, label, outside, speed_rows
 from bcrbench.stats.bench_targets import TARGETS
 from bcrbench.stats.report import Options
 
-SMALL = BenchOptions(symbols=(40,), anchors=3, prefix=16, layouts=("chunk", "single"), repeat=2, new_tokens=3)
+SMALL = BenchOptions(symbols=(40,), anchors=3, prefix=16, layouts=("chunk", "single"), repeat=2, new_tokens=3,
+                     agents=3, document=30, answer=4)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_condition_is_served_once_a_round_in_an_order_that_alternates(log: Path) -> None:
     read = read_log(log)
     assert read.status == "complete"
-    for workload, ways in (("symbols=40", 3 + 8), ("short", 3)):
+    for workload, ways in (("symbols=40", 3 + 8), ("short", 3), ("question", 3), ("throughput", 2 + 2)):
         rounds = [[r for r in read.benches if (r.workload, r.round) == (workload, k)] for k in range(3)]
         names = [[record.condition for record in one] for one in rounds]
         assert len(set(names[0])) == len(names[0]) == ways
@@ -63,8 +64,12 @@ def test_every_condition_is_served_once_a_round_in_an_order_that_alternates(log:
     assert read.end.wall_s == pytest.approx(sum(record.wall_s for record in read.benches), abs=0.01)
 
 
+def prompts(log: Path) -> list[BenchRecord]:
+    return [record for record in read_log(log).benches if is_prompt(record)]
+
+
 def test_a_serving_holds_its_stages_and_its_work(log: Path) -> None:
-    for record in read_log(log).benches:
+    for record in prompts(log):
         assert record.ms.repair + record.ms.first_token > 0
         assert outside(record) >= 0
         stages = {part.stage for part in record.work}
@@ -159,12 +164,12 @@ def test_targets_name_conditions_as_logs_do() -> None:
     class Asked(Bench):
         def ratio(self, workload: str, upper: str, lower: str, *_: Any) -> None:
             assert {upper, lower} <= canonical
-            assert workload in ("symbols=4096", SHORT.name)
+            assert workload in ("symbols=4096", SHORT.name, QUESTION.name)
 
         def bound_ratio(self, workload: str, upper: str, lower: str) -> None:
             pass
 
-    assert [target.row(Asked({}, 1.0, 1.0)) for target in TARGETS] == [None] * 9
+    assert [target.row(Asked({}, 1.0, 1.0)) for target in TARGETS] == [None] * 10
 
 
 def test_labels_show_defaults_too() -> None:
@@ -184,8 +189,9 @@ def test_stats_tabulates_a_bench_and_table_10_is_the_same(log: Path) -> None:
     assert "GFLOP/s" in shown.stderr
     assert command(log, "--table", "10").stdout == shown.stdout
     rows = json.loads(command(log, "--format", "json").stdout)
-    assert {row["kind"] for row in rows} == {"condition"}  # targets are another model's
-    assert {row["workload"] for row in rows} == {"symbols=40", "short"}
+    assert {row["kind"] for row in rows} == {"condition", "request"}  # targets are another model's
+    rows = [row for row in rows if row["kind"] == "condition"]
+    assert {row["workload"] for row in rows} == {"symbols=40", "short", "question"}
     dense = next(row for row in rows if row["condition"] == "dense")
     assert dense["decode_tokens_per_s"] > 0
     assert dense["speedup"] == 1
