@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from verify_runs import BRIEF, save_small_model, verified
 
 from bcrbench.agents.prompt import Template
@@ -55,7 +56,11 @@ def rotation_by_another_frequency(patch: pytest.MonkeyPatch) -> None:
 
 
 def second_best_token(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("bcrbench.engine.decode.most_likely", lambda logits: int(torch.topk(logits, 2).indices[1]))
+    def choose(logits: Tensor) -> tuple[Tensor, Tensor]:
+        second = torch.topk(logits, 2).indices[1:]
+        return second, second
+
+    patch.setattr("bcrbench.engine.decode.choose", choose)
 
 
 def a_newline_in_one_path(patch: pytest.MonkeyPatch) -> None:
