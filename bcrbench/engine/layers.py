@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.functional import silu
 
 from bcrbench.engine.attention import Rows
 from bcrbench.engine.cache import SlotCache
+
+_SILU = ("SiLU", "SiLUActivation")  # torch's class, and the one of transformers' own since 5
 
 
 def lay_out(model: Any) -> None:
@@ -71,7 +74,14 @@ def _block(block: Any, layer: int, hidden: Tensor, turn: _Turn, rows: Rows, want
         rows.queries.append(query)
     out = rows.kernel(query[None, :, -len(wanted) :], keys, values, wanted, attention.scaling)
     hidden = hidden[-len(wanted) :] + attention.o_proj(out[0].transpose(0, 1).reshape(len(wanted), -1))
-    return hidden.add_(block.mlp(block.post_attention_layernorm(hidden)))
+    return hidden.add_(_mlp(block.mlp, block.post_attention_layernorm(hidden)))
+
+
+def _mlp(mlp: Any, normed: Tensor) -> Tensor:
+    """The MLP, its activation and product written over the gate: at 900 rows, new memory for each costs an eighth."""
+    gate = mlp.gate_proj(normed)
+    gate = silu(gate, inplace=True) if type(mlp.act_fn).__name__ in _SILU else mlp.act_fn(gate)
+    return mlp.down_proj(gate.mul_(mlp.up_proj(normed)))
 
 
 def _write(block: Any, layer: int, normed: Tensor, turn: _Turn, rows: Rows, cache: SlotCache) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,8 @@ from small_models import ARCHITECTURES, Twins, build, config_of, some_ids, wrap
 from torch import Tensor
 
 from bcrbench.engine.attention import NAME
-from bcrbench.engine.model import Runtime
+from bcrbench.engine.layers import lay_out
+from bcrbench.engine.model import Runtime, weights_hash
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 LAYERS = 3
@@ -99,7 +100,7 @@ def test_the_last_layer_is_run_for_the_last_row_alone(name: str, recording: bool
     hooks = [
         module.register_forward_hook(lambda _, given, __, part=part: seen[part].append(given[0].shape[0]))
         for layer in runtime.model.model.layers
-        for part, module in (("mlp", layer.mlp), *((p, getattr(layer.self_attn, p)) for p in list(seen)[:4]))
+        for part, module in (("mlp", layer.mlp.down_proj), *((p, getattr(layer.self_attn, p)) for p in list(seen)[:4]))
     ]
     runtime.run(some_ids(9), range(9), runtime.new_cache(9), queries=[] if recording else None)
     for hook in hooks:
@@ -119,3 +120,26 @@ def test_a_pass_is_the_same_bits_each_time(name: str) -> None:
         return [first, runtime.run(some_ids(5, 1), [2, 3, 9, 20, 29], slots), slots.keys, slots.values]
 
     assert all(torch.equal(one, two) for one, two in zip(both(runtime), both(runtime), strict=True))
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu", "relu"])
+def test_an_activation_that_a_configuration_names_is_the_one_that_runs(activation: str) -> None:
+    config = config_of("llama", hidden_act=activation)
+    runtime, reference = wrap(build(config, NAME)), build(config_of("llama", hidden_act=activation), "eager")
+    ids = some_ids(12)
+    with torch.inference_mode():
+        expected = reference(input_ids=torch.tensor([ids])).logits[0, -1]
+    torch.testing.assert_close(runtime.run(ids, range(12), runtime.new_cache(12)), expected, **CLOSE)
+
+
+def test_weights_laid_out_for_one_row_keep_their_numbers_names_and_hash() -> None:
+    plain, laid = build(config_of("qwen2"), NAME), build(config_of("qwen2"), NAME)
+    lay_out(laid)
+    wide = laid.model.layers[0].mlp.up_proj.weight
+    assert wide.stride() == (1, wide.shape[0]), "by columns"
+    for (name, one), (other, two) in zip(plain.state_dict().items(), laid.state_dict().items(), strict=True):
+        assert name == other and torch.equal(one, two)
+    assert weights_hash(plain) == weights_hash(laid)
+    ids = some_ids(20)
+    first, second = (runtime.run(ids, range(20), runtime.new_cache(20)) for runtime in (wrap(plain), wrap(laid)))
+    torch.testing.assert_close(first, second, **CLOSE)

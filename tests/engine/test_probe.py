@@ -29,7 +29,7 @@ def test_a_probe_ends_at_the_last_layer_it_wants() -> None:
     runtime = wrap(build(config_of("llama", num_hidden_layers=4), NAME))
     ran: list[int] = []
     for number, layer in enumerate(runtime.model.model.layers):
-        layer.mlp.register_forward_hook(lambda *args, number=number: ran.append(number))
+        layer.mlp.down_proj.register_forward_hook(lambda *args, number=number: ran.append(number))
     first_layers(runtime, IDS, 2)
     assert ran == [0]
 
