@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import torch
 from bcrbench.engine.clock import Clock
 
 TRIES = 5
+_MEMORY, _SHARE = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,28 @@ def _best(clock: Clock, work: Callable[[], object]) -> float:
         work()
         taken.append(clock.elapsed() / 1e3)
     return max(min(taken), 1e-9)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that is free: the GPU's, or the system's and at most what is left of a control group's share."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB$", _MEMORY.read_text(encoding="ascii"), re.MULTILINE)
+    except OSError:  # not Linux
+        found = None
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    free = 1024 * int(found[1]) if found else half
+    share = _number(_SHARE / "memory.max")
+    return min(free, max(0, share - _number(_SHARE / "memory.current"))) if share else free
+
+
+def _number(file: Path) -> int:
+    """The number in a file; 0 for no file, and for one that says there is no limit."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 def name_of(device: torch.device) -> str:

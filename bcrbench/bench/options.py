@@ -21,7 +21,9 @@ class BenchOptions:
     `symbols` are lengths of the shared segment in tokens, `prefix` is the length of the agent's own text before it,
     `anchors` how many the pool holds. Each of `warm_up` + `repeat` rounds serves every condition once; dense and
     `generate` decode `new_tokens` after the first one. `short` adds a prompt of GSM8K's size. `throughput` adds
-    whole requests: so many `agents` read a `document` of that many tokens and give an `answer` of as many.
+    whole requests: so many `agents` read a `document` of that many tokens and give an `answer` of as many. `assembly`
+    adds gate and assembly alone, for segments of `rows` and so many anchors in `pools`, in rows of `layers` (as many as
+    fit, where None).
     """
 
     symbols: tuple[int, ...] = (4096,)
@@ -39,16 +41,23 @@ class BenchOptions:
     agents: int = 6
     document: int = 1024
     answer: int = 16
+    assembly: bool = True
+    rows: tuple[int, ...] = (512, 1024, 2048, 4096, 8192, 16384, 32768)
+    pools: tuple[int, ...] = (2, 5, 10, 20)
+    layers: int | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (("anchors", 2, 1000), ("prefix", 1, 2**20), ("repeat", 1, 1000), ("warm_up", 0, 100),
                                 ("new_tokens", 1, 10_000), ("agents", 1, 100),
                                 ("document", 1, 2**20), ("answer", 2, 10_000)):  # fmt: skip
             _between(name, getattr(self, name), low, high)
-        for name in ("symbols", "rho", "layouts", "selects"):
+        for name in ("symbols", "rho", "layouts", "selects", "rows", "pools"):
             _distinct(name, getattr(self, name))
-        for length in self.symbols:
-            _between("symbols", length, 1, 2**20)
+        for name, low, high in (("symbols", 1, 2**20), ("rows", 1, 2**20), ("pools", 2, 1000)):
+            for value in getattr(self, name):
+                _between(name, value, low, high)
+        if self.layers is not None:
+            _between("layers", self.layers, 2, 1000)
         for share in self.rho:
             _between("rho", share, 0.0001, 1)
         for name, known in (("layouts", LAYOUTS), ("selects", SELECTS)):

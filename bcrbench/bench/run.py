@@ -16,7 +16,8 @@ from typing import Any
 
 from bcrbench.bench import machine, throughput
 from bcrbench.bench.contestants import Measured, Ring
-from bcrbench.bench.options import BenchOptions
+from bcrbench.bench.curve import Curve, Room, points, with_layers
+from bcrbench.bench.options import REUSE, BenchOptions
 from bcrbench.bench.workload import Workload, check_room, workloads
 from bcrbench.engine.model import Runtime, find_source, load, load_config, memory_told
 from bcrbench.errors import RunFailed
@@ -57,11 +58,13 @@ def run_bench(where: Where, options: BenchOptions, say: Callable[[str], None]) -
     with memory_told(f"loading model {where.model!r}"):
         runtime = load(where.model, where.device, where.dtype, where.kernel, where.threads)
         runtime.warm_up()
+    room = Room.of(runtime, machine.free_bytes(runtime.device))
+    options = with_layers(options, runtime, room)
     record = run_record(where, options, runtime)
     path = Path(where.out) / log_name(record.task, record.condition, 1, record.fingerprint)
     with LogWriter(path) as writer:
         writer.append(record)
-        _Bench(runtime, options, writer, say).run()
+        _Bench(runtime, options, room, writer, say).run()
     return path
 
 
@@ -105,8 +108,10 @@ def run_record(where: Where, options: BenchOptions, runtime: Runtime) -> RunReco
 class _Bench:
     """The measurements of one log."""
 
-    def __init__(self, runtime: Runtime, options: BenchOptions, writer: LogWriter, say: Callable[[str], None]) -> None:
-        self.runtime, self.options, self.writer, self.say = runtime, options, writer, say
+    def __init__(
+        self, runtime: Runtime, options: BenchOptions, room: Room, writer: LogWriter, say: Callable[[str], None]
+    ) -> None:
+        self.runtime, self.options, self.room, self.writer, self.say = runtime, options, room, writer, say
         self.spent = 0.0
         self.meter = Meter(str(runtime.device))
         self.mark = perf_counter()
@@ -119,6 +124,8 @@ class _Bench:
                     for workload in workloads(self.options):
                         self._prompt(workload, stop)
                     self._requests(stop)
+                    for rows in sorted(self.options.rows) if self.options.assembly else []:
+                        self._curve(rows, stop)
             except RunFailed as error:
                 self._end("failed", str(error))
                 raise
@@ -151,6 +158,25 @@ class _Bench:
                 measured = ring.contestants[name]()
                 at = {"prompt_tokens": measured.prompt_tokens or tokens, "base_ms": round(ring.base_ms, 4)}
                 self._log(workload, name, measured, rates, round=number, place=place, **at)
+
+    def _curve(self, rows: int, stop: Stop) -> None:
+        """Points of one segment's length: few anchors first, so that the pool is filled once."""
+        kept = [anchors for anchors, fits in points(self.options, self.room, rows) if fits]
+        left_out = sorted(set(self.options.pools) - set(kept))
+        layers = self.options.layers or self.runtime.layers
+        told = f"; no room for {', '.join(map(str, left_out))} anchors" if left_out else ""
+        self.say(f"assembly: {rows} rows of {layers} layers{told}")
+        if not kept or stop.asked:
+            return
+        curve = Curve(self.runtime, rows, max(kept), layers)
+        rates = machine.measure(self.runtime.device, self.runtime.dtype)
+        for anchors in kept:
+            curve.fill(anchors)
+            for number in range(self.options.warm_up + self.options.repeat):
+                if stop.asked:
+                    return
+                at = {"round": number, "place": 0, "prompt_tokens": rows, "base_ms": 0.0}
+                self._log(f"assembly={rows}x{anchors}", REUSE, curve.measure(), rates, **at)
 
     def _log(self, workload: str, name: str, measured: Measured, rates: machine.Rates, **at: Any) -> None:
         now = perf_counter()

@@ -11,7 +11,7 @@ import click
 T = TypeVar("T")
 _AS_TYPED = (
     "prefix", "anchors", "repeat", "warm_up", "new_tokens", "short", "generate", "throughput", "agents", "document",
-    "answer",
+    "answer", "assembly", "layers",
 )  # fmt: skip
 
 
@@ -42,6 +42,12 @@ _AS_TYPED = (
               help="throughput: tokens that they all read.")  # fmt: skip
 @click.option("--answer", type=int, default=16, show_default=True, metavar="N",
               help="throughput: tokens of each one's answer.")  # fmt: skip
+@click.option("--assembly/--no-assembly", default=True, show_default=True,
+              help="Also time gate and assembly alone, over rows and anchors.")  # fmt: skip
+@click.option("--rows", default="512,1024,2048,4096,8192,16384,32768", show_default=True, metavar="N,N",
+              help="assembly: rows of the segment.")  # fmt: skip
+@click.option("--pools", default="2,5,10,20", show_default=True, metavar="N,N", help="assembly: anchors in the pool.")
+@click.option("--layers", type=int, metavar="N", help="assembly: layers of the rows.  [default: as many as fit]")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help="auto, cpu, cuda or cuda:N.")
 @click.option("--dtype", default="auto", show_default=True, metavar="NAME",
               help="auto, float32, bfloat16 or float16.")  # fmt: skip
@@ -69,6 +75,8 @@ def bench(save: Path | None, dry_run: bool, **flags: Any) -> None:
         rho=_values("rho", flags["rho"], float),
         layouts=_values("layout", flags["layout"], str),
         selects=_values("select", flags["select"], str),
+        rows=_values("rows", flags["rows"], int),
+        pools=_values("pools", flags["pools"], int),
         **{name: flags[name] for name in _AS_TYPED},
     )
     quiet_libraries()

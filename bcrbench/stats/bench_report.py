@@ -7,7 +7,9 @@ from typing import Any
 
 from bcrbench.errors import UserError
 from bcrbench.runs.log import Log
-from bcrbench.stats.bench_rows import THROUGHPUT, Bench, decode_rows, is_bench, is_prompt, speed_rows, stage_rows
+from bcrbench.stats.bench_curve import SAID as CURVE_SAID
+from bcrbench.stats.bench_curve import curve_rows, law_rows, left_out
+from bcrbench.stats.bench_rows import CURVE, THROUGHPUT, Bench, decode_rows, is_bench, is_prompt, speed_rows, stage_rows
 from bcrbench.stats.bench_targets import target_rows
 from bcrbench.stats.bench_throughput import SAID as THROUGHPUT_SAID
 from bcrbench.stats.bench_throughput import throughput_rows
@@ -57,6 +59,11 @@ def _tables(log: Log[Any]) -> Iterator[Table]:
     requests = throughput_rows(log)
     if requests:
         yield Table(f"whole requests: {_request_title(log)}", requests)
+    curve = curve_rows(log, bench.bytes_per_s)
+    if curve:
+        layers = log.run.effective.get("layers")
+        yield Table(f"gate and assembly of one segment, rows of {layers} layers", curve)
+        yield Table("the law that they follow", law_rows(log))
 
 
 def _records(log: Log[Any]) -> Iterator[Row]:
@@ -72,6 +79,10 @@ def _records(log: Log[Any]) -> Iterator[Row]:
             yield {"kind": "condition", "workload": name, **row, **stages[way], **least, **after}
     for row in throughput_rows(log):
         yield {"kind": "request", "workload": THROUGHPUT, **row}
+    for row in curve_rows(log, bench.bytes_per_s):
+        yield {"kind": "assembly", **row}
+    for row in law_rows(log):
+        yield {"kind": "law", **row}
     for row in target_rows(log, bench):
         yield {"kind": "target", **row}
 
@@ -113,5 +124,10 @@ def _notes(log: Log[Any]) -> Iterator[str]:
         yield f"{name}: base rows of the shared segments took {took:.1f} ms, once; they are in no TTFT"
     if any(record.workload == THROUGHPUT for record in log.benches):
         yield THROUGHPUT_SAID
+    if any(record.workload.startswith(CURVE) for record in log.benches):
+        yield CURVE_SAID
+    missing = left_out(log)
+    if missing:
+        yield f"assembly: no room in memory for {', '.join(missing)} anchors"
     versions = ", ".join(f"{name} {log.run.packages.get(name)}" for name in ("torch", "transformers"))
     yield f"{log.run.model.get('kernel')} kernel, {versions}"

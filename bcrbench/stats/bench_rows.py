@@ -96,10 +96,11 @@ class Bench:
 
     def bound_ratio(self, workload: str, upper: str, lower: str) -> float | None:
         """The same ratio of bounds."""
-        above, below = (self._bound(workload, name) for name in (upper, lower))
+        above, below = (self.bound_of(workload, name) for name in (upper, lower))
         return above / below if above and below else None
 
-    def _bound(self, workload: str, name: str) -> float | None:
+    def bound_of(self, workload: str, name: str) -> float | None:
+        """The median of a condition's least milliseconds to the first token."""
         records = self.servings.get(workload, {}).get(name, {}).values()
         return median(self.bound_ms(record.work) for record in records) if records else None
 

@@ -1,4 +1,4 @@
-"""What a bench is to reach, beside what it reached: ratios inside one run, for a 135M model in float32 on a CPU."""
+"""What a bench is to reach, beside what it reached: a 135M model in float32 on a CPU, 8B in bfloat16 on CUDA."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from statistics import median
 from typing import Any, Literal
 
 from bcrbench.runs.log import Log
-from bcrbench.stats.bench_rows import DENSE, GENERATE, Bench, outside, per_token
+from bcrbench.runs.schema import BenchRecord
+from bcrbench.stats.bench_rows import DENSE, GENERATE, Bench, outside, per_token, ttft
 from bcrbench.stats.bootstrap import Estimate
 from bcrbench.stats.summary import Row
 
-MODEL, LONG, SHORT, QUESTION, ANCHORS = "random:smollm2-135m", "symbols=4096", "short", "question", 20
+LONG, SHORT, QUESTION, ANCHORS = "symbols=4096", "short", "question", 20
 _REUSE = "kvcomm:gamma=1.0"
 Found = tuple[Estimate | None, float | None]  # what was reached, and what the arithmetic would allow
 
@@ -71,11 +72,24 @@ def _decode(bench: Bench) -> Found:
     return bench.ratio(LONG, GENERATE, DENSE, per_token), None
 
 
+def _first_ms(bench: Bench) -> Found:
+    return bench.ratio(LONG, _REUSE, _REUSE, ttft, lambda _: 1.0), bench.bound_of(LONG, _REUSE)
+
+
+def _decode_share(bench: Bench) -> Found:
+    """The bound's time a token over the measured: it reads all weights, and the keys and values so far."""
+    return bench.ratio(LONG, DENSE, DENSE, lambda record: bench.bound_ms(record.work, "decode"), _decode_ms), 1.0
+
+
+def _decode_ms(record: BenchRecord) -> float:
+    return record.ms.decode
+
+
 def _coin(layout: str, rho: float = 0.2) -> str:
     return _bcr(layout, rho, "coin")
 
 
-TARGETS = (
+ON_CPU = (
     Target("dense TTFT over transformers generate", "<=", 1.0, _over(DENSE, GENERATE)),
     Target("dense over reuse", ">=", 30.0, _faster(_REUSE)),
     Target("dense over bcr-chunk, rho 0.2, coin", ">=", 4.4, _faster(_coin("chunk"))),
@@ -89,10 +103,22 @@ TARGETS = (
 )
 
 
+ON_CUDA = (
+    Target("dense TTFT over transformers generate", "<=", 1.0, _over(DENSE, GENERATE)),
+    Target("ms to the first token, reuse", "<=", 10.0, _first_ms),
+    Target("dense over bcr-chunk, rho 0.2, coin", ">=", 4.0, _faster(_coin("chunk"))),
+    Target("dense over bcr-chunk, rho 0.05, coin", ">=", 10.0, _faster(_coin("chunk", 0.05))),
+    Target("decode, share of the bound by bandwidth", ">=", 0.7, _decode_share),
+)
+# By model, type, kind of device, and anchors in the pool.
+TARGETS: dict[tuple[object, ...], tuple[Target, ...]] = {
+    ("random:smollm2-135m", "float32", "cpu", ANCHORS): ON_CPU,
+    ("random:llama-3.1-8b", "bfloat16", "cuda", ANCHORS): ON_CUDA,
+}
+
+
 def target_rows(log: Log[Any], bench: Bench) -> list[Row]:
     """All targets that this log can speak to; none for another model, type, device or pool."""
     run = log.run
     asked = (run.model.get("spec"), run.model.get("dtype"), run.device.get("kind"), run.effective.get("anchors"))
-    if asked != (MODEL, "float32", "cpu", ANCHORS):
-        return []
-    return [row for target in TARGETS if (row := target.row(bench)) is not None]
+    return [row for target in TARGETS.get(asked, ()) if (row := target.row(bench)) is not None]

@@ -18,10 +18,12 @@ FORMATS = ("table", "md", "csv", "json", "latex")
 _STYLES = {"table": "simple", "md": "pipe", "latex": "latex_booktabs"}
 _PERCENTS = {
     "accuracy", "ci_low", "ci_high", "reuse_rate", "difference", "diff_low", "diff_high", "budget", "gap_share",
-    "paper_gap_share", "paired_se", "b_share", "c_share", "detectable", "bound_share",
+    "paper_gap_share", "paired_se", "b_share", "c_share", "detectable", "bound_share", "copy_share", "off",
+    "median_off", "largest_off",
 }  # fmt: skip
 _ERRORS = {"attention", "coin", "gap", "paper_attention", "paper_coin"}
-_TEXTS = {"condition", "role", "time", "against", "cell", "figure", "since"}
+_TEXTS = {"condition", "role", "time", "against", "cell", "figure", "since", "law"}
+_FINE = {"us_a_row_anchor", "us_a_row", "fixed_ms"}
 _TIMES_OVER = {"speedup", "speedup_low", "speedup_high", "limit", "faster", "faster_low", "faster_high"}
 _PS = {
     "p", "mid_p", "p_holm", "p_bonferroni", "z_p", "t_p", "wilcoxon_p", "wilcoxon_p_holm", "wilcoxon_p_bonferroni",
@@ -138,6 +140,8 @@ def _form(name: str) -> Callable[[float], str]:
         return lambda value: f"{value:.2f}"
     if name in _PS:
         return lambda value: "<0.001" if value < 0.001 else f"{value:.3f}"
+    if name in _FINE:
+        return lambda value: f"{value:.3f}"
     if name.startswith("reached"):
         return lambda value: f"{value:.3f}" if value < 2 else f"{value:.2f}"
     if name in _TIMES_OVER or name.endswith(("ratios", "means")) or name.startswith(("ratios_", "means_")):

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from click.testing import CliRunner, Result
@@ -31,11 +32,12 @@ from bcrbench.runs.runner import Cancelled
 from bcrbench.runs.schema import BenchRecord, Stages, Work
 from bcrbench.stats.bench_report import bench_report
 from bcrbench.stats.bench_rows import Bench, is_prompt, label, outside, speed_rows
-from bcrbench.stats.bench_targets import TARGETS
+from bcrbench.stats.bench_targets import TARGETS, target_rows
 from bcrbench.stats.report import Options
 
 SMALL = BenchOptions(symbols=(40,), anchors=3, prefix=16, layouts=("chunk", "single"), repeat=2, new_tokens=3,
-                     agents=3, document=30, answer=4)  # fmt: skip
+                     agents=3, document=30, answer=4,
+                     rows=(8, 24), pools=(2, 3))  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +171,32 @@ def test_targets_name_conditions_as_logs_do() -> None:
         def bound_ratio(self, workload: str, upper: str, lower: str) -> None:
             pass
 
-    assert [target.row(Asked({}, 1.0, 1.0)) for target in TARGETS] == [None] * 10
+        def bound_of(self, workload: str, name: str) -> None:
+            assert name in canonical
+
+    for every, count in zip(TARGETS.values(), (10, 5), strict=True):
+        assert [target.row(Asked({}, 1.0, 1.0)) for target in every] == [None] * count
+
+
+def test_targets_are_for_one_model_type_and_kind_of_device(log: Path) -> None:
+    read = read_log(log)
+    bench = Bench({"symbols=4096": {name: servings_of(name) for name in ("dense", "kvcomm:gamma=1.0")}}, 1e9, 1e9)
+    assert target_rows(read, bench) == []
+    read.run.effective["anchors"] = 20
+    read.run.model |= {"spec": "random:llama-3.1-8b", "dtype": "bfloat16"}
+    read.run.device["kind"] = "cuda"
+    found = {row["figure"]: (row["target"], row["reached"], row["met"]) for row in target_rows(read, bench)}
+    assert found == {
+        "ms to the first token, reuse": ("<= 10", 5.0, "yes"),
+        "decode, share of the bound by bandwidth": (">= 0.7", 0.5, "no"),
+    }
+    read.run.model["dtype"] = "float32"
+    assert target_rows(read, bench) == []
+
+
+def servings_of(name: str) -> dict[int, BenchRecord]:
+    made = record(name, 1, 5.0, [Work(stage="decode", flops=1.0, bytes=2e6)])
+    return {1: msgspec.structs.replace(made, ms=Stages(decode=4.0), new_tokens=2)}
 
 
 def test_labels_show_defaults_too() -> None:
@@ -189,7 +216,7 @@ def test_stats_tabulates_a_bench_and_table_10_is_the_same(log: Path) -> None:
     assert "GFLOP/s" in shown.stderr
     assert command(log, "--table", "10").stdout == shown.stdout
     rows = json.loads(command(log, "--format", "json").stdout)
-    assert {row["kind"] for row in rows} == {"condition", "request"}  # targets are another model's
+    assert {row["kind"] for row in rows} == {"condition", "request", "assembly", "law"}  # targets are another model's
     rows = [row for row in rows if row["kind"] == "condition"]
     assert {row["workload"] for row in rows} == {"symbols=40", "short", "question"}
     dense = next(row for row in rows if row["condition"] == "dense")
@@ -234,7 +261,8 @@ def test_the_command_logs_and_writes_the_machines_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = "--model random:tiny --symbols 24 --prefix 8 --anchors 2 --rho 0.5 --layout single --repeat 1 --warm-up 0"
-    code, told = exits(capsys, *words.split(), "--new-tokens", "2", "--no-short", "--threads", "1", "--save", "outputs")
+    code, told = exits(capsys, *words.split(), "--new-tokens", "2", "--no-short", "--threads", "1", "--save", "outputs",
+                       "--no-throughput", "--rows", "16,32", "--pools", "2", "--layers", "2")  # fmt: skip
     assert code == 0, told
     [page] = (tmp_path / "outputs").iterdir()
     assert page.name.startswith("bench-")
@@ -252,7 +280,8 @@ def test_the_command_logs_and_writes_the_machines_page(
         ("--anchors 1", "anchors=1: expected 2"), ("--rho 2", "rho=2.0: expected"), ("--rho 0.1,0.1", "each once"),
         ("--layout cnuk", "layouts=cnuk: expected one of"), ("--repeat 0", "repeat=0: expected 1"),
         ("--model random:tinny", "did you mean"), ("--symbols 32768", "the positions of model 'random:tiny'"),
-        ("--save notes", "notes is a file"),
+        ("--save notes", "notes is a file"), ("--pools 1", "pools=1: expected 2"), ("--rows 9,9", "each once"),
+        ("--layers 1", "layers=1: expected 2"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_and_leave_nothing(
