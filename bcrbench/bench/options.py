@@ -32,7 +32,7 @@ class BenchOptions:
     rho: tuple[float, ...] = (0.05, 0.2)
     layouts: tuple[str, ...] = LAYOUTS
     selects: tuple[str, ...] = SELECTS
-    repeat: int = 7
+    repeat: int = 5
     warm_up: int = 1
     new_tokens: int = 32
     short: bool = True

@@ -36,7 +36,7 @@ class FullPool:
         self.server = Server(runtime, policy, {}, 1, fixed_length=True)
         assert self.server.shared is not None
         self.shared = self.server.shared
-        self.server.prepare(AGENT, self.prompt)
+        self.server.prepare(AGENT, load.hollow(vocabulary))
         self._serve(load, vocabulary)
         for bucket in self.shared.pool.buckets.values():
             for number in range(1, anchors):

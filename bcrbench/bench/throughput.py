@@ -72,7 +72,7 @@ class Office:
         """One dense request stores the first anchors; stored again, slightly scaled, they fill the pool."""
         assert self.pooled.shared is not None
         for number in range(1, self.options.agents + 1):
-            self.pooled.prepare(str(number), self._prompt(number, [0] * self.options.document, self._nothing()))
+            self.pooled.prepare(str(number), self._prompt(number, [0], [0]))
         for outcome in self._request(self.pooled, "anchor-0", seed=-1):
             assert outcome.served == "dense", "an empty pool has nothing to reuse"
         for bucket in self.pooled.shared.pool.buckets.values():

@@ -32,10 +32,17 @@ class Workload:
 
     def prompt(self, vocabulary: int, seed: int) -> Prompt:
         """A prompt of random ids: fixed parts are always the same, shared ones are drawn by the seed."""
-        own, drawn = Random("bench fixed"), Random(f"bench shared {seed}")
+        drawn = Random(f"bench shared {seed}")
+        return self._join(vocabulary, [[drawn.randrange(vocabulary) for _ in range(length)] for length in self.shared])
+
+    def hollow(self, vocabulary: int) -> Prompt:
+        """The same with one token in the place of each shared part, as a template is prepared."""
+        return self._join(vocabulary, [[0] for _ in self.shared])
+
+    def _join(self, vocabulary: int, shared: list[list[int]]) -> Prompt:
+        own = Random("bench fixed")
         names = ["question", *(f"agent_{number}" for number in range(1, len(self.shared)))]
         fixed = [[own.randrange(vocabulary) for _ in range(length)] for length in self.fixed]
-        shared = [[drawn.randrange(vocabulary) for _ in range(length)] for length in self.shared]
         return join(fixed, names, shared)
 
 

@@ -28,7 +28,7 @@ _AS_TYPED = (
 @click.option("--rho", default="0.05,0.2", show_default=True, metavar="R,R", help="Shares of rows to repair.")
 @click.option("--layout", default="chunk,grow,single", show_default=True, metavar="NAME,..", help="Layouts.")
 @click.option("--select", default="coin,draft", show_default=True, metavar="NAME,..", help="Selectors: coin, draft.")
-@click.option("--repeat", type=int, default=7, show_default=True, metavar="N", help="Measured rounds.")
+@click.option("--repeat", type=int, default=5, show_default=True, metavar="N", help="Measured rounds.")
 @click.option("--warm-up", type=int, default=1, show_default=True, metavar="N",
               help="Rounds before them, whose times are left out.")  # fmt: skip
 @click.option("--new-tokens", type=int, default=32, show_default=True, metavar="N",
