@@ -1,32 +1,21 @@
-"""The inner loops of attention on a CPU, compiled by numba for the machine at hand.
+"""The inner loops of attention on a CPU, in float32.
 
-Types are given, so all is compiled, or read from numba's cache, on import and never inside a timed call. Arrays are
-float32, rows one after another. What is no number stays none: comparisons are put so that a NaN comes through.
+What is no number stays none: comparisons are put so that a NaN comes through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
-Loop = TypeVar("Loop", bound=Callable[..., None])
-_SUMS: Any = {"reassoc", "contract", "nsz"}  # sums may be taken in lanes; numbers need not be finite
-_ROWS, _ROW, _POSITIONS = numba.float32[:, ::1], numba.float32[::1], numba.int64[::1]
+from bcrbench.engine.compiled import POSITION, POSITIONS, ROW, ROWS, compiled, inlined
+
 _REAL, _WHOLE = np.float32, np.int32
 _LEAST = _REAL(-80.0)  # less counts as this much, 2e-35: nothing beside the largest weight, which is 1
 
 
-def _compiled(*types: Any) -> Callable[[Loop], Loop]:
-    made: Callable[[Loop], Loop] = numba.njit(
-        numba.void(*types), nogil=True, cache=True, error_model="numpy", fastmath=_SUMS
-    )
-    return made
-
-
-@numba.njit(inline="always")
+@inlined
 def _exp(x: Any) -> Any:
     """The exponential of x <= 0, to 1.2e-7 of itself; arithmetic alone, so that loops over it run in lanes (Cephes)."""
     x = _LEAST if x < _LEAST else x
@@ -42,7 +31,7 @@ def _exp(x: Any) -> Any:
     return sum_ * _WHOLE((_WHOLE(twos) + _WHOLE(127)) << _WHOLE(23)).view(np.float32)
 
 
-@_compiled(_ROWS, _ROWS, _ROWS, _ROWS, _ROWS)
+@compiled(ROWS, ROWS, ROWS, ROWS, ROWS)
 def attend_alone(query: Any, keys: Any, values: Any, weights: Any, out: Any) -> None:
     """Set `out` to the attention of one position's scaled queries [group, dim]; `weights` [group, keys] is scratch."""
     heads, dim = query.shape
@@ -74,7 +63,7 @@ def attend_alone(query: Any, keys: Any, values: Any, weights: Any, out: Any) -> 
                 out[head, d] += weight * values[n, d]
 
 
-@_compiled(_ROWS, _POSITIONS, numba.int64)
+@compiled(ROWS, POSITIONS, POSITION)
 def hide(scores: Any, positions: Any, first: Any) -> None:
     """Hide from each row [rows, keys] the keys after its position; the first key stands at `first`."""
     for row in range(scores.shape[0]):
@@ -82,7 +71,7 @@ def hide(scores: Any, positions: Any, first: Any) -> None:
             scores[row, n] = -np.inf
 
 
-@_compiled(_ROWS, _ROW, _ROW, _ROW, _ROWS)
+@compiled(ROWS, ROW, ROW, ROW, ROWS)
 def weigh(scores: Any, tops: Any, top: Any, total: Any, out: Any) -> None:
     """Turn one block's scores [rows, keys] into weights relative to the largest score so far.
 

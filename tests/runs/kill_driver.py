@@ -16,6 +16,8 @@ from pathlib import Path
 import torch  # noqa: F401
 import transformers
 
+import bcrbench.engine.loops
+import bcrbench.reuse.arithmetic.fused
 import bcrbench.sweep.execute  # noqa: F401
 from bcrbench.cli.main import main
 

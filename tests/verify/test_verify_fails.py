@@ -80,21 +80,24 @@ def a_run_that_wanders(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_threshold_that_never_arrives(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("bcrbench.reuse.shared.decide", lambda name, values, bucket, gamma: decide(name, values, bucket, 0.3))
+    def ever(name: str, tokens: int, bucket: Any, gamma: float, gaps: Any) -> Any:
+        return decide(name, tokens, bucket, 0.3, gaps)
+
+    patch.setattr("bcrbench.reuse.shared.decide", ever)
 
 
 def a_threshold_that_one_agent_drops(patch: pytest.MonkeyPatch) -> None:
     """The released defect: one class of agents ran at the default."""
 
-    def dropped(name: str, values: Any, bucket: Any, gamma: float) -> Any:
-        return decide(name, values, bucket, 0.3 if name == "agent_1" else gamma)
+    def dropped(name: str, tokens: int, bucket: Any, gamma: float, gaps: Any) -> Any:
+        return decide(name, tokens, bucket, 0.3 if name == "agent_1" else gamma, gaps)
 
     patch.setattr("bcrbench.reuse.shared.decide", dropped)
 
 
 def a_gate_that_refuses_always(patch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str, values: Any, bucket: Any, gamma: float) -> Any:
-        gate = decide(name, values, bucket, gamma)
+    def refuse(*facts: Any) -> Any:
+        gate = decide(*facts)
         if gate.decision == "sharable":
             gate.decision, gate.why = "new", "entropy"
         return gate

@@ -1,30 +1,15 @@
-"""The inner loops, compiled for the CPU they run on; the only place that knows numba.
-
-Types are given, so everything is compiled, or read from numba's cache, on import and never inside a timed call. Arrays
-are float32 with rows one after another.
-"""
+"""The inner loops over segments and anchors, in float32."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
-Loop = TypeVar("Loop", bound=Callable[..., None])
-_SUMS: Any = {"reassoc", "contract", "nsz"}  # sums may be taken in lanes; numbers need not be finite
-_ROW, _ROWS = numba.float32[::1], numba.float32[:, ::1]
+from bcrbench.engine.compiled import POSITION, ROW, ROWS, compiled
 
 
-def _compiled(*types: Any, **options: Any) -> Callable[[Loop], Loop]:
-    made: Callable[[Loop], Loop] = numba.njit(
-        numba.void(*types), nogil=True, cache=True, error_model="numpy", **options
-    )
-    return made
-
-
-@_compiled(_ROWS, _ROWS, _ROW, _ROW, fastmath=_SUMS)
+@compiled(ROWS, ROWS, ROW, ROW)
 def gaps_in_rows(stored: Any, rows: Any, by_row: Any, squares: Any) -> None:
     """Set each row's sum of absolute differences, and of squared ones."""
     for r in range(rows.shape[0]):
@@ -36,7 +21,7 @@ def gaps_in_rows(stored: Any, rows: Any, by_row: Any, squares: Any) -> None:
         by_row[r], squares[r] = total, square
 
 
-@_compiled(_ROWS, _ROWS, _ROW, fastmath=_SUMS)
+@compiled(ROWS, ROWS, ROW)
 def gaps_in_channels(stored: Any, rows: Any, by_channel: Any) -> None:
     """Add each channel's squared differences."""
     for r in range(rows.shape[0]):
@@ -45,7 +30,7 @@ def gaps_in_channels(stored: Any, rows: Any, by_channel: Any) -> None:
             by_channel[f] += gap * gap
 
 
-@_compiled(_ROWS, _ROWS, _ROW, _ROW, fastmath=_SUMS)
+@compiled(ROWS, ROWS, ROW, ROW)
 def gaps_in_both(stored: Any, rows: Any, by_row: Any, by_channel: Any) -> None:
     """Set each row's sum of absolute differences and add each channel's squared ones, in one reading.
 
@@ -66,7 +51,7 @@ def gaps_in_both(stored: Any, rows: Any, by_row: Any, by_channel: Any) -> None:
         by_row[r] = one_total
 
 
-@_compiled(_ROWS, _ROWS, _ROWS, _ROWS, _ROWS, _ROWS, numba.int64, fastmath=_SUMS)
+@compiled(ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, POSITION)
 def add_four_by_row(a: Any, b: Any, c: Any, d: Any, weights: Any, rows: Any, skip: int) -> None:
     """Add four anchors' deviations, each row's with its four weights [rows, 4]."""
     for r in range(rows.shape[0]):
@@ -77,7 +62,7 @@ def add_four_by_row(a: Any, b: Any, c: Any, d: Any, weights: Any, rows: Any, ski
             row[f] += (first * one[f] + second * two[f]) + (third * three[f] + fourth * four[f])
 
 
-@_compiled(_ROWS, _ROW, _ROWS, numba.int64, fastmath=_SUMS)
+@compiled(ROWS, ROW, ROWS, POSITION)
 def add_by_row(delta: Any, weights: Any, rows: Any, skip: int) -> None:
     """Add one anchor's deviations, each row's with its weight."""
     for r in range(rows.shape[0]):
@@ -86,7 +71,7 @@ def add_by_row(delta: Any, weights: Any, rows: Any, skip: int) -> None:
             row[f] += weight * one[f]
 
 
-@_compiled(_ROWS, _ROW, _ROWS, numba.int64, fastmath=_SUMS)
+@compiled(ROWS, ROW, ROWS, POSITION)
 def add_by_channel(delta: Any, weights: Any, rows: Any, skip: int) -> None:
     """Add one anchor's deviations, each channel's with its weight."""
     weight = weights[skip:]
@@ -97,7 +82,7 @@ def add_by_channel(delta: Any, weights: Any, rows: Any, skip: int) -> None:
 
 
 # Without licence to reorder or contract: the same bits as engine/rope.py gives.
-@_compiled(_ROWS, _ROW, _ROW, _ROWS)
+@compiled(ROWS, ROW, ROW, ROWS, reordered=False)
 def rotate(rows: Any, cos: Any, sin: Any, turned: Any) -> None:
     """Rotate rows [rows, heads * head_dim] of keys by angles of [head_dim / 2]."""
     half = cos.shape[0]
