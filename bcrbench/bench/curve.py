@@ -31,7 +31,7 @@ from bcrbench.reuse.shared import SharedSegments
 NAME = "question"
 OWN = 16  # tokens of the agent's own text before the segment
 FEWEST = 2  # layers: the first one is never corrected
-PART = 0.25  # of the free memory, for the pool and all beside it
+PART = 0.5  # of the free memory, for the pool and all beside it
 SPARE = 8  # parts of a segment's size beside the pool's: base rows, the call's cache, one more anchor on its way
 
 
