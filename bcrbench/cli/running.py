@@ -7,7 +7,6 @@ from typing import Any, Iterator
 
 import click
 
-from bcrbench.engine.quiet import quiet_libraries
 from bcrbench.errors import RunFailed, inert
 from bcrbench.sweep.executors import EXECUTORS
 from bcrbench.sweep.executors.base import Where
@@ -33,7 +32,6 @@ def run_plans(plans: list[Any], dry_run: bool, where: Where | None = None) -> No
     from bcrbench.sweep.dry import show
 
     if dry_run:
-        quiet_libraries()
         show(plans)
         return
     for folder in {plan.cell.settings.out for plan in plans}:

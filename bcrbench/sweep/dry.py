@@ -11,6 +11,7 @@ import click
 from bcrbench.agents.prompt import build_template
 from bcrbench.agents.request import describe_first
 from bcrbench.engine.model import find_source, load_tokenizer
+from bcrbench.engine.quiet import quiet_libraries
 from bcrbench.sweep.execute import describe
 from bcrbench.sweep.item_order import TASK
 from bcrbench.sweep.plan import Cell, Plan
@@ -49,6 +50,7 @@ def _show_cells(plans: list[Plan]) -> None:
     for plan in plans:
         cells.setdefault(id(plan.cell), []).append(plan)
     for group in cells.values():
+        quiet_libraries()
         tokenizer = load_tokenizer(find_source(group[0].cell.settings.model))
         group[0] = replace(group[0], cell=group[0].cell.spelled(tokenizer))
         click.echo(json.dumps(describe(group), indent=2, ensure_ascii=False))
