@@ -7,6 +7,7 @@ of two processes do not pair.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -123,7 +124,9 @@ class _Bench:
                 with memory_told("serving prompts"):
                     for workload in workloads(self.options):
                         self._prompt(workload, stop)
+                        gc.collect()  # ways of serving hold each other, and a pool has gigabytes
                     self._requests(stop)
+                    gc.collect()
                     for rows in sorted(self.options.rows) if self.options.assembly else []:
                         self._curve(rows, stop)
             except RunFailed as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from click.testing import CliRunner, Result
 from small_models import some_ids, twins
 
 from bcrbench.bench import machine
+from bcrbench.bench.contestants import Ring
 from bcrbench.bench.generate import generate
 from bcrbench.bench.options import BenchOptions
 from bcrbench.bench.pool import FullPool
@@ -305,3 +308,20 @@ def test_a_dry_run_lists_what_would_be_measured(capsys: pytest.CaptureFixture[st
 def test_a_machines_file_is_named_by_its_processor() -> None:
     assert machine.slug("Intel(R) Xeon(R) CPU @ 2.20GHz", 2) == "intel-r-xeon-r-cpu-2-20ghz-2-cores"
     assert machine.slug("NVIDIA H200", None) == "nvidia-h200"
+
+
+def test_a_workloads_pool_is_let_go_before_the_next_one_is_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    class Noted(Ring):
+        def __init__(self, *arguments: Any) -> None:
+            assert [held for held in made if held() is not None] == [], "two pools at once"
+            super().__init__(*arguments)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr("bcrbench.bench.run.Ring", Noted)
+    options = replace(SMALL, repeat=1, warm_up=0, throughput=False, assembly=False)
+    run_bench(Where("random:tiny", threads=1, out=str(tmp_path)), options, lambda line: None)
+    assert len(made) == 3
