@@ -22,7 +22,7 @@ from bcrbench.bench.pool import AGENT, SCALE
 from bcrbench.bench.workload import TAIL
 from bcrbench.engine.clock import Clock
 from bcrbench.engine.model import Runtime
-from bcrbench.reuse.anchors import WINDOW
+from bcrbench.reuse.anchors import WINDOW, Anchor
 from bcrbench.reuse.block import Block
 from bcrbench.reuse.policies.kvcomm import KVComm
 from bcrbench.reuse.segments import join
@@ -69,7 +69,7 @@ def with_layers(options: BenchOptions, runtime: Runtime, room: Room) -> BenchOpt
 
 
 class Curve:
-    """One segment's length; the pool grows from point to point."""
+    """One segment's length; its anchors are stored once, and each point shows the pool the first few."""
 
     @torch.inference_mode()
     def __init__(self, runtime: Runtime, rows: int, most: int, layers: int) -> None:
@@ -85,14 +85,17 @@ class Curve:
         self._random = torch.Generator(runtime.device).manual_seed(0)
         self.base = self._block(rows)
         self.shared.fixed[AGENT] = [self._block(OWN), self._block(TAIL)]
+        self._stored: list[Anchor] = []
 
     @torch.inference_mode()
-    def fill(self, anchors: int) -> None:
-        """Store anchors until there are so many."""
-        held = len(self.shared.pool.bucket(NAME).anchors)
-        for number in range(held, anchors):
+    def hold(self, anchors: int) -> None:
+        """Have so many anchors in the pool: those that were never stored are, those beyond are put aside."""
+        bucket = self.shared.pool.bucket(NAME)
+        bucket.anchors = self._stored
+        for number in range(len(self._stored), anchors):
             parts = (_scaled(part, 1 + SCALE * number) for part in (self.base, self.base, self.shared.fixed[AGENT][1]))
             self.shared.pool.store(NAME, f"anchor-{number}", AGENT, *parts)
+        bucket.anchors = self._stored[:anchors]
 
     @torch.inference_mode()
     def measure(self) -> Measured:

@@ -163,7 +163,7 @@ class _Bench:
                 self._log(workload, name, measured, rates, round=number, place=place, **at)
 
     def _curve(self, rows: int, stop: Stop) -> None:
-        """Points of one segment's length: few anchors first, so that the pool is filled once."""
+        """Points of one segment's length, each once a round: few anchors first, and every other round backwards."""
         kept = [anchors for anchors, fits in points(self.options, self.room, rows) if fits]
         left_out = sorted(set(self.options.pools) - set(kept))
         layers = self.options.layers or self.runtime.layers
@@ -173,12 +173,12 @@ class _Bench:
             return
         curve = Curve(self.runtime, rows, max(kept), layers)
         rates = machine.measure(self.runtime.device, self.runtime.dtype)
-        for anchors in kept:
-            curve.fill(anchors)
-            for number in range(self.options.warm_up + self.options.repeat):
+        for number in range(self.options.warm_up + self.options.repeat):
+            for place, anchors in enumerate(reversed(kept) if number % 2 else kept):
                 if stop.asked:
                     return
-                at = {"round": number, "place": 0, "prompt_tokens": rows, "base_ms": 0.0}
+                curve.hold(anchors)
+                at = {"round": number, "place": place, "prompt_tokens": rows, "base_ms": 0.0}
                 self._log(f"assembly={rows}x{anchors}", REUSE, curve.measure(), rates, **at)
 
     def _log(self, workload: str, name: str, measured: Measured, rates: machine.Rates, **at: Any) -> None:

@@ -26,8 +26,8 @@ ROWS, LAYERS = 24, 2
 
 def test_a_point_gates_and_assembles_a_call_from_all_its_anchors() -> None:
     curve = Curve(twins("llama").runtime, ROWS, 5, LAYERS)
-    for anchors in (2, 5):
-        curve.fill(anchors)
+    for anchors in (2, 5, 2):
+        curve.hold(anchors)
         measured = curve.measure()
         pool = curve.shared.pool
         assert len(pool.bucket(NAME).anchors) == anchors
@@ -39,9 +39,20 @@ def test_a_point_gates_and_assembles_a_call_from_all_its_anchors() -> None:
         assert pool.bytes / 2 < sum(part.bytes for part in measured.work) < 2 * pool.bytes
 
 
+def test_points_share_their_anchors() -> None:
+    curve = Curve(twins("llama").runtime, ROWS, 3, LAYERS)
+    bucket = curve.shared.pool.bucket(NAME)
+    curve.hold(3)
+    three = list(bucket.anchors)
+    curve.hold(2)
+    assert [a is b for a, b in zip(bucket.anchors, three[:2], strict=True)] == [True, True]
+    curve.hold(3)
+    assert [a is b for a, b in zip(bucket.anchors, three, strict=True)] == [True, True, True]
+
+
 def test_rows_in_the_cache_are_base_rows_with_a_blend_of_deviations() -> None:
     curve = Curve(twins("llama").runtime, ROWS, 3, LAYERS)
-    curve.fill(3)
+    curve.hold(3)
     curve.measure()
     values = curve.cache.values[:, 0, :, OWN : OWN + ROWS].permute(2, 0, 1, 3)
     # Deviations are the base rows scaled by nearly 1, and weights sum to 1: the blend nearly doubles all but layer 0.
@@ -108,8 +119,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Log[ItemRecord]:
 
 def test_every_point_is_logged_with_its_warm_up(bench: Log[ItemRecord]) -> None:
     lines = [record for record in bench.benches if record.workload.startswith("assembly=")]
-    assert [record.workload for record in lines[::3]] == [f"assembly={r}x{a}" for r in (8, 16) for a in (2, 3)]
-    assert [record.warm_up for record in lines] == 4 * [True, False, False]
+    orders = ((2, 3), (3, 2), (2, 3))  # every other round backwards
+    assert [record.workload for record in lines] == [
+        f"assembly={rows}x{anchors}" for rows in (8, 16) for order in orders for anchors in order
+    ]
+    assert [record.place for record in lines] == 6 * [0, 1]
+    assert [record.warm_up for record in lines] == 2 * [True, True, False, False, False, False]
     assert {(record.condition, record.first_token) for record in lines} == {(REUSE, -1)}
     assert bench.run.effective["layers"] == 2
     assert [len(point.records) for point in points_of(bench)] == [2, 2, 2, 2]
