@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from bcrbench.engine.attention import NAME
 from bcrbench.engine.clock import Clock
 from bcrbench.engine.model import Runtime
 from bcrbench.errors import RunFailed
@@ -45,7 +44,7 @@ class Generated:
 def generate(runtime: Runtime, ids: Sequence[int], new_tokens: int) -> Generated:
     """Generate one token and `new_tokens` more, greedily and whatever token comes, with the model's own attention."""
     prompt = torch.tensor([list(ids)], device=runtime.device)
-    with _as_published(runtime.model):
+    with _without_end(runtime.model):
         watch = _Watch(Clock(runtime.device))
         runtime.model.generate(
             prompt,
@@ -62,13 +61,11 @@ def generate(runtime: Runtime, ids: Sequence[int], new_tokens: int) -> Generated
 
 
 @contextmanager
-def _as_published(model: Any) -> Iterator[None]:
-    """The model with PyTorch's attention in the engine's place, and no token that ends a generation."""
+def _without_end(model: Any) -> Iterator[None]:
+    """The model with no token that ends a generation; its own forward is transformers', which the engine leaves be."""
     ends = model.generation_config.eos_token_id
-    model.set_attn_implementation("sdpa")
     model.generation_config.eos_token_id = None
     try:
         yield
     finally:
-        model.set_attn_implementation(NAME)
         model.generation_config.eos_token_id = ends

@@ -99,7 +99,7 @@ def run_record(where: Where, options: BenchOptions, runtime: Runtime) -> RunReco
             "model": machine.name_of(runtime.device),
             "warm_up_passes": runtime.warm_ups,
             "arithmetic": pick(runtime.device, runtime.dtype).name,
-        },  # fmt: skip
+        },
         host=host(),
         started=began.isoformat(timespec="seconds"),
         stateful=False,

@@ -7,7 +7,6 @@ Two of one meaning: `plain` in PyTorch for any device and type, which is the ref
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ def pick(device: Any, dtype: torch.dtype) -> Arithmetic:
     place = torch.device(device)
     if place.type == "cuda":
         return _compiled(place)
-    if dtype == torch.float32 and find_spec("numba") is not None:
+    if dtype == torch.float32:
         from bcrbench.reuse.arithmetic.fused import Fused
 
         return Fused()
